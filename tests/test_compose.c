@@ -293,6 +293,36 @@ TEST(tiles)
 	each_tile(32, parts(), LOOM_SHAPE_PRODUCTS, check_tile);
 }
 
+/* ---- training by tensor cores ---- */
+
+/* Programs of workers with several warps, as docs/collectives.md recommends. */
+TEST(training)
+{
+	static const char *const settings[] = {"precision=tf32x3", "precision=tf32", "network=conv"};
+	static const char has[] = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32";
+	if (!in_check())
+		return;
+	need_nvrtc();
+	for (size_t i = 0; i < COUNT(settings); i++) {
+		struct loom_device_shape shape = {
+			.workers = 132, .lanes = 256, .kind = LOOM_ON_GPU, .flags = LOOM_SHAPE_PRODUCTS};
+		struct loom_layout layout = compose_alone;
+		struct compose_target target = target_of(&standard);
+		struct selection s = {0};
+		layout.device = &shape;
+		target.lanes = shape.lanes;
+		target.blocks = 1;
+		target.watch = 0;
+		pick(&s, "trigger_peer");
+		pick(&s, "barrier_auto");
+		pick_workload(&s, &layout, "workload_sgd", settings[i]);
+		s.program.constants = s.constants;
+		struct loom__text text = composed(&target, &s);
+		check_program_has(text.at, settings[i], i == 1 ? "sm_80" : "sm_90", 0, has);
+		loom__text_free(&text);
+	}
+}
+
 /* ---- other shapes of workers ---- */
 
 TEST(shapes)

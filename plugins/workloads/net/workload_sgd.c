@@ -7,10 +7,12 @@
 #include <pthread.h>
 
 #include "../../shared/collective/allreduce.h"
+#include "../../shared/workload/products.h"
 #include "net.h"
 #include "lib/random.h"
 
 #define TOLERANCE 1e-5 /* tolerance of a step's loss in float32, compared with the sequential loss in double */
+#define TOLERANCE_TF32 1e-2 /* the same with precision = tf32, whose factors have 11 binary digits */
 #define NEAR_ZERO 1e-6 /* a neuron's sum so near to 0 may have the other sign in float32, and so another derivative */
 #define HELD_OUT 512u  /* number of samples that are not used for training; a multiple of BLOCK */
 #define SQUARE 3u      /* side of the square to which a convolution is applied */
@@ -20,12 +22,16 @@ struct sgd_opts {
 	uint32_t network, inputs, filters, layers, width, classes, batch, batches, algorithm, group;
 	uint64_t steps, checked;
 	double rate, accuracy;
-	uint8_t overlap, unused[7];
+	uint32_t precision;
+	uint8_t overlap, unused[3];
 };
 LOOM_EXACT_END
 enum { SGD_MLP, SGD_CONV };
 
+enum { SGD_FLOAT, SGD_TF32X3, SGD_TF32 };
+
 static const char *const networks[] = {"mlp", "conv", NULL};
+static const char *const precisions[] = {"float", "tf32x3", "tf32", NULL};
 static const struct loom_opt sgd_rows[] = {
 	LOOM_OPT(struct sgd_opts, network, LOOM_OPT_ENUM, "mlp",
 			 "mlp: fully connected layers. conv: the same after a convolution by squares of 3 by 3 over "
@@ -52,6 +58,13 @@ static const struct loom_opt sgd_rows[] = {
 	LOOM_OPT(struct sgd_opts, overlap, LOOM_OPT_BOOL, "yes",
 			 "Whether the gradients of a layer are summed over the ranks while those of the previous "
 			 "layers are computed. no: all at the end."),
+	LOOM_OPT(struct sgd_opts, precision, LOOM_OPT_ENUM, "tf32x3",
+			 "How NVIDIA GPUs from compute capability 8.0 on multiply in fully connected layers. float: by "
+			 "ordinary instructions. tf32x3: by tensor cores, with three products of TF32 in place of each "
+			 "product of floats, which is about as exact. tf32: with one, whose factors are rounded to 11 "
+			 "binary digits; the check of the loss then has a tolerance of 0.01 (1 + loss) instead of "
+			 "0.00001 (1 + loss). Other devices multiply floats.",
+			 .choices = precisions),
 	LOOM_OPT(struct sgd_opts, checked, LOOM_OPT_U64, "60",
 			 "Number of steps, from the first one on, that one processor computes again with the training "
 			 "samples of all ranks, to verify the loss.", .min = 1, .max = 1e6),
@@ -146,6 +159,21 @@ static struct sgd_layer layer_of(uint32_t rows, uint32_t before, uint32_t side)
 	return l;
 }
 
+/* Returns the value of SGD_PRODUCTS in the device code. */
+static uint32_t products_of(const struct sgd_opts *o, const struct loom_layout *layout)
+{
+	return o->precision == SGD_FLOAT || !workload_products(layout) ? 0 : o->precision == SGD_TF32 ? 1 : 3;
+}
+
+/* Returns the number of neurons of which a layer's gradient has room. Warps compute the gradients of whole neurons at
+ * the same time, so slices of the sum have whole neurons, if the sum grows by a quarter at most. */
+static uint32_t summed_rows(const struct sgd_opts *o, const struct loom_host *host, const struct loom_layout *layout,
+			    const struct sgd_layer *l)
+{
+	uint64_t parts = (uint64_t)loom_net_ranks(host) * layout->workers, rows = (l->rows + parts - 1) / parts * parts;
+	return products_of(o, layout) && !l->side && rows <= l->rows + l->rows / 4 ? (uint32_t)rows : l->rows;
+}
+
 /* Returns the head of the state. Sets *all to the bytes of the block for the stack without the state, and *state to
  * the bytes of the state. */
 static struct sgd shape_of(const void *self, const struct loom_layout *layout, uint64_t *all, uint64_t *state)
@@ -168,19 +196,20 @@ static struct sgd shape_of(const void *self, const struct loom_layout *layout, u
 		s.layer[s.layers++] = layer_of(i < o->layers ? o->width : o->classes, before, 0);
 	}
 	*all = loom_net_line(sizeof(struct sgd_head));
-	s.sample_at = take(&at, (samples + SGD_MOST) * s.layer[0].before * sizeof(float));
+	s.sample_at = take(&at, (samples + SGD_SPARE) * s.layer[0].before * sizeof(float));
 	s.label_at = take(&at, samples * sizeof(uint32_t));
 	s.odds_at = take(&at, o->steps * o->batch * sizeof(struct sgd_odds));
 	for (uint32_t i = 0; i < s.layers; i++) {
 		struct sgd_layer *l = &s.layer[i];
 		uint64_t bytes = (uint64_t)l->rows * l->cols * sizeof(float);
-		l->weight_at = take(&at, bytes + SGD_MOST * l->cols * sizeof(float));
-		l->out_at = take(&at, ((uint64_t)o->batch + SGD_MOST) * l->width * sizeof(float));
-		l->back_at = take(&at, ((uint64_t)o->batch + SGD_MOST) * l->width * sizeof(float));
+		l->weight_at = take(&at, bytes + SGD_SPARE * l->cols * sizeof(float));
+		l->out_at = take(&at, ((uint64_t)o->batch + SGD_SPARE) * l->width * sizeof(float));
+		l->back_at = take(&at, ((uint64_t)o->batch + SGD_SPARE) * l->width * sizeof(float));
 		uint32_t algorithm = loom_net_ranks(w->host) > 1
 					 ? o->algorithm
 					 : LOOM_ALLREDUCE_RING; /* the sum over a single rank is its input */
-		s.sum[i] = loom_allreduce_shape(w->host, layout, algorithm, o->group, bytes, LOOM_ALLREDUCE_PIECE);
+		uint64_t summed = (uint64_t)summed_rows(o, w->host, layout, l) * l->cols * sizeof(float);
+		s.sum[i] = loom_allreduce_shape(w->host, layout, algorithm, o->group, summed, LOOM_ALLREDUCE_PIECE);
 		*all = loom_allreduce_place(&s.sum[i], layout, *all, tag, 2, 0);
 		tag += s.sum[i].tags;
 	}
@@ -234,6 +263,22 @@ static int sgd_need(void *self, const struct loom_layout *layout, struct loom_ne
 		need->local = room > need->local ? room : need->local;
 	}
 	return 0;
+}
+
+static int sgd_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
+{
+	const struct workload *w = self;
+	const struct sgd_opts *o = w->opts;
+	(void)err;
+	snprintf(text, room, "#define SGD_PRODUCTS %u\n#define SGD_CONVOLUTION %d\n", products_of(o, layout),
+		 o->network == SGD_CONV);
+	return 0;
+}
+
+static uint32_t sgd_registers(void *self, const struct loom_layout *layout)
+{
+	const struct workload *w = self;
+	return products_of(w->opts, layout) ? workload_product_registers(layout) : 0;
 }
 
 static int sgd_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
@@ -469,7 +514,7 @@ static int solve(const struct sgd *s, const struct workload *w, uint64_t seed, s
 	const struct sgd_opts *o = w->opts;
 	uint32_t ranks = loom_net_ranks(w->host);
 	uint64_t steps = o->checked < o->steps ? o->checked : o->steps;
-	double tolerance = TOLERANCE;
+	double tolerance = o->precision == SGD_TF32 ? TOLERANCE_TF32 : TOLERANCE;
 	struct sequential t;
 	if (reference.result && whole.ranks == ranks && whole.seed == seed && !memcmp(&whole.opts, o, sizeof(*o)))
 		return 0;
@@ -625,7 +670,8 @@ static int sgd_verify(void *self, const struct loom_layout *layout, const struct
 }
 
 WORKLOAD_OPS(sgd, .create = sgd_create, .destroy = sgd_destroy, .tasks = workload_no_tasks, .wire = sgd_wire,
-	     .explain = net_explain, .needs = 1u << LOOM_BARRIER, .work = "samples",
+	     .constants = sgd_constants, .registers = sgd_registers, .explain = net_explain,
+	     .needs = 1u << LOOM_BARRIER, .work = "samples",
 	     .barrier_scopes = net_barrier_scopes);
 
 NET_CODE_IN(workload_sgd, LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("workload_sgd.dev.h"));

@@ -14,7 +14,9 @@
  *
  * Forward pass, backward pass and gradients are matrix products. A lane has a tile of the result in registers. So it
  * uses each loaded element for a whole row or column of the tile. On a GPU, SGD_PARTS lanes share a tile: each lane
- * computes a part of each sum, and the parts are added in a fixed order. No result depends on the number of workers. */
+ * computes a part of each sum, and the parts are added in a fixed order. No result depends on the number of workers.
+ *
+ * With SGD_PRODUCTS, the warps of an NVIDIA GPU compute the products of fully connected layers by tensor cores. */
 #ifndef WORKLOAD_SGD_DEV_H
 #define WORKLOAD_SGD_DEV_H
 
@@ -24,6 +26,14 @@
 #include "../../shared/collective/allreduce.dev.h"
 #endif
 
+/* Number of TF32 products of tensor cores that replace a product of two floats: 3 or 1. 0: tensor cores are not used. The
+ * host defines SGD_PRODUCTS, and also SGD_CONVOLUTION: 0 if no layer is a convolution. */
+#ifndef SGD_PRODUCTS
+#define SGD_PRODUCTS 0
+#endif
+#ifndef SGD_CONVOLUTION
+#define SGD_CONVOLUTION 1
+#endif
 #define SGD_LAYERS 8u
 #define SGD_POLLS 4u /* upper limit on the parts into which sgd_backward() cuts sgd_back(), with a poll after each */
 /* Tile of a lane. Forward pass: SGD_SAMPLES samples by SGD_NEURONS neurons. Backward pass and gradients: SGD_ROWS
@@ -34,13 +44,16 @@
 #define SGD_ROWS 8u
 #define SGD_PARTS 8u
 #define SGD_UNROLL _Pragma("unroll 4") /* four loads in flight; more of them would need too many registers */
+#define SGD_TWICE _Pragma("unroll 2")
 #else
 #define SGD_SAMPLES 2u
 #define SGD_ROWS 8u
 #define SGD_PARTS 1u
 #define SGD_UNROLL
+#define SGD_TWICE
 #endif
-#define SGD_MOST 8u /* upper limit on the rows of a tile; a tile may reach into the padding behind a matrix */
+#define SGD_MOST 8u /* upper limit on the rows of a lane's tile */
+#define SGD_SPARE 32u /* rows of padding behind a matrix, which are 0: a tile may reach into them */
 /* Bytes of private memory in which the lanes of a GPU's worker exchange their parts of sums. */
 #define SGD_ROOM(lanes) ((uint64_t)SGD_MOST * ((lanes) + 1) * 16)
 #ifdef LOOM_DEVICE_COMPILE
@@ -272,6 +285,16 @@ LOOM_FN void sgd_inner(const struct sgd_layer *l, uint32_t part, sgd_dot (*sum)[
 	}
 }
 
+/* Tiles of a warp: sgd_forward_warps() has SGD_TILE_SAMPLES samples by SGD_TILE_NEURONS neurons, sgd_back_warps()
+ * SGD_TILE_BACK samples by SGD_TILE_COLUMNS columns, and sgd_gradient_warps() 8 neurons by SGD_TILE_COLUMNS columns. */
+enum { SGD_TILE_SAMPLES = 32, SGD_TILE_NEURONS = 16, SGD_TILE_BACK = 16, SGD_TILE_COLUMNS = 32 };
+
+/* Returns 1 if warps compute the products of this layer. */
+LOOM_FN int sgd_by_warps(const struct sgd_layer *l)
+{
+	return SGD_PRODUCTS && (!SGD_CONVOLUTION || !l->side);
+}
+
 /* Returns the input of layer i in step n. Two samples are `before` floats apart. */
 LOOM_FN const float *sgd_before(struct sgd *s, uint32_t i, uint64_t n)
 {
@@ -323,27 +346,38 @@ LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t
 	}
 }
 
-/* Computes the odds of each sample, and the derivative of the loss with respect to the last layer's neurons. The loss
- * is the mean over the samples of all ranks. */
-LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
+/* Computes the odds of sample b, and the derivative of the loss with respect to the last layer's neurons. The loss is the
+ * mean over the samples of all ranks. */
+LOOM_FN void sgd_loss_of(struct sgd *s, uint64_t n, uint64_t b)
 {
 	const struct sgd_layer *l = &s->layer[s->layers - 1];
 	const uint32_t *label = (const uint32_t *)((char *)s + s->label_at) + n % s->batches * s->batch;
+	const float *out = sgd_floats(s, l->out_at) + b * l->width;
+	float *back = sgd_floats(s, l->back_at) + b * l->width, most = out[0], sum = 0;
+	for (uint32_t k = 1; k < s->classes; k++)
+		most = out[k] > most ? out[k] : most;
+	for (uint32_t k = 0; k < s->classes; k++)
+		sum += sgd_exp(out[k] - most);
+	struct sgd_odds *odds = (struct sgd_odds *)((char *)s + s->odds_at) + n * s->batch + b;
+	odds->behind = most - out[label[b]];
+	odds->sum = sum;
+	for (uint32_t k = 0; k < s->classes; k++)
+		back[k] = (sgd_exp(out[k] - most) / sum - (float)(k == label[b])) * s->scale;
+}
+
+LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
+{
 	uint64_t end = (uint64_t)s->batch * (c->worker + 1) / c->workers;
 	LOOM_NO_UNROLL
-	for (uint64_t b = (uint64_t)s->batch * c->worker / c->workers + c->lane; b < end; b += c->lanes) {
-		const float *out = sgd_floats(s, l->out_at) + b * l->width;
-		float *back = sgd_floats(s, l->back_at) + b * l->width, most = out[0], sum = 0;
-		for (uint32_t k = 1; k < s->classes; k++)
-			most = out[k] > most ? out[k] : most;
-		for (uint32_t k = 0; k < s->classes; k++)
-			sum += sgd_exp(out[k] - most);
-		struct sgd_odds *odds = (struct sgd_odds *)((char *)s + s->odds_at) + n * s->batch + b;
-		odds->behind = most - out[label[b]];
-		odds->sum = sum;
-		for (uint32_t k = 0; k < s->classes; k++)
-			back[k] = (sgd_exp(out[k] - most) / sum - (float)(k == label[b])) * s->scale;
-	}
+	for (uint64_t b = (uint64_t)s->batch * c->worker / c->workers + c->lane; b < end; b += c->lanes)
+		sgd_loss_of(s, n, b);
+}
+
+/* Returns 1 if a tile of sgd_forward_warps() has all classes. Then the worker that computes a tile of the last layer also
+ * computes the losses of its samples, and the phase of sgd_loss() is omitted. */
+LOOM_FN int sgd_has_loss(const struct sgd *s)
+{
+	return sgd_by_warps(&s->layer[s->layers - 1]) && s->classes <= SGD_TILE_NEURONS;
 }
 
 /* Polls the sums of layer i and of all later layers. The sum of layer i advances up to step `until` only. */
@@ -415,11 +449,15 @@ LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_
  * sgd_backward() cuts it, few enough that every lane has work in each part. */
 LOOM_FN uint64_t sgd_back_tiles(const struct sgd *s, const struct sgd_layer *l)
 {
+	if (sgd_by_warps(l))
+		return (uint64_t)((s->batch + SGD_TILE_BACK - 1) / SGD_TILE_BACK) *
+		       ((l->cols + SGD_TILE_COLUMNS - 1) / SGD_TILE_COLUMNS);
 	return (uint64_t)(s->batch + SGD_ROWS - 1) / SGD_ROWS * (l->before / SGD_WIDE);
 }
 LOOM_FN uint32_t sgd_polls(const struct loom_ctx *c, const struct sgd *s, const struct sgd_layer *l)
 {
-	uint64_t each = sgd_back_tiles(s, l) * SGD_PARTS / ((uint64_t)c->workers * c->lanes);
+	uint64_t units = sgd_by_warps(l) ? c->workers : (uint64_t)c->workers * c->lanes / SGD_PARTS;
+	uint64_t each = sgd_back_tiles(s, l) / (units ? units : 1);
 	return each > SGD_POLLS ? SGD_POLLS : each ? (uint32_t)each : 1;
 }
 
@@ -465,12 +503,319 @@ LOOM_FN void sgd_back(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t pa
 	}
 }
 
+/* ---- products by warps -------------------------------------------------------------------------- */
+
+#if SGD_PRODUCTS
+/* In the functions below, the 32 lanes of a warp multiply matrices by sgd_multiply(). Lane l has the row (or column)
+ * l / 4 of a factor, and there the elements l % 4 and l % 4 + 4 of the 8 elements that are summed. Sums have any order,
+ * so these may be any two elements if they are the same in both factors. Likewise, rows and columns of a tile may have
+ * any order. The functions choose the orders in which a lane loads four adjacent floats at once. */
+#define SGD_WARP 32u
+#define SGD_SUMS 16u /* sums of a lane in a tile of sgd_forward_warps() and sgd_back_warps(): 512 of a warp */
+/* Distance in floats of two sums of a lane in private memory. One more than the lanes, for different banks. */
+#define SGD_PITCH (SGD_WARP + 1)
+
+/* Adds a product to `sum`, a matrix of 16 x 8: row l / 4 in sum[0] and sum[1], row l / 4 + 8 in sum[2] and sum[3],
+ * columns 2 (l % 4) and 2 (l % 4) + 1. The first factor is a matrix of 16 x 8: a0 has the row l / 4, a1 the row l / 4 +
+ * 8, both in column l % 4; a2 and a3 are 4 columns further. The second factor is a matrix of 8 x 8: b0 has the row
+ * l % 4, b1 the row l % 4 + 4, both in column l / 4. The elements are TF32: floats whose lower 13 bits are 0. */
+#ifndef SGD_RIG /* a test has this function for CPUs */
+LOOM_FN void sgd_multiply(float *sum, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1)
+{
+	asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+	    "{%0, %1, %2, %3};"
+	    : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+	    : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+#endif
+
+/* A float as a sum of TF32 numbers. `low` is what `high` lacks; it is 0 if one product replaces a product of floats. */
+struct sgd_terms {
+	uint32_t high, low;
+};
+
+/* With three products, high + low has a relative error below 2^-22. */
+LOOM_FN struct sgd_terms sgd_split(float x)
+{
+	const uint32_t kept = 0xffffe000u;
+	union loom_allreduce_bits v, high;
+	struct sgd_terms t;
+	v.is = x;
+	t.high = high.bits = (v.bits + 0x1000u) & kept; /* to nearest */
+	v.is = x - high.is;
+	t.low = SGD_PRODUCTS > 1 ? v.bits & kept : 0;
+	return t;
+}
+
+/* Adds the products of `down` matrices of 16 x 8 with `across` matrices of 8 x 8 to sum[down * across]. The smallest
+ * terms are added first. low * low is below the error of the terms. */
+LOOM_FN void sgd_multiply_terms(float (*sum)[4], struct sgd_terms (*a)[4], uint32_t down, struct sgd_terms (*b)[2],
+				uint32_t across)
+{
+	SGD_EACH
+	for (uint32_t term = SGD_PRODUCTS > 1 ? 0 : 2; term < 3; term++) {
+		SGD_EACH
+		for (uint32_t k = 0; k < down * across; k++) {
+			const struct sgd_terms *x = a[k / across], *y = b[k % across];
+			if (term == 0)
+				sgd_multiply(sum[k], x[0].low, x[1].low, x[2].low, x[3].low, y[0].high, y[1].high);
+			else if (term == 1)
+				sgd_multiply(sum[k], x[0].high, x[1].high, x[2].high, x[3].high, y[0].low, y[1].low);
+			else
+				sgd_multiply(sum[k], x[0].high, x[1].high, x[2].high, x[3].high, y[0].high, y[1].high);
+		}
+	}
+}
+
+/* The place of a lane. */
+struct sgd_lane {
+	uint32_t warp, warps;
+	uint32_t row, column; /* number in its warp / 4; number in its warp % 4 */
+};
+
+LOOM_FN struct sgd_lane sgd_lane(const struct loom_ctx *c)
+{
+	struct sgd_lane p = {c->lane / SGD_WARP, c->lanes / SGD_WARP, c->lane % SGD_WARP / 4, c->lane % 4};
+	return p;
+}
+
+LOOM_FN float sgd_float(const sgd_four *v, uint32_t i)
+{
+	return i == 0 ? v->x : i == 1 ? v->y : i == 2 ? v->z : v->w;
+}
+
+/* The warps of a worker have computed parts of the same tile. Puts the sums of this lane into private memory. Then all
+ * lanes may call sgd_tile_sum(). */
+LOOM_FN void sgd_tile_give(struct loom_ctx *c, float (*sum)[4])
+{
+	float *room = (float *)c->local[LOOM_WORKLOAD] + c->lane / SGD_WARP * SGD_SUMS * SGD_PITCH + c->lane % SGD_WARP;
+	SGD_EACH
+	for (uint32_t q = 0; q < SGD_SUMS; q++)
+		room[q * SGD_PITCH] = sum[q / 4][q % 4];
+	loom_barrier_lanes(c);
+}
+
+/* Adds the parts of all warps for sum `q` of lane `lane` of a warp, in the order of the warps. */
+LOOM_FN float sgd_tile_sum(const struct loom_ctx *c, uint32_t q, uint32_t lane)
+{
+	const float *room = (const float *)c->local[LOOM_WORKLOAD] + q * SGD_PITCH + lane;
+	float sum = room[0];
+	SGD_UNROLL
+	for (uint32_t w = 1; w < c->lanes / SGD_WARP; w++)
+		sum += room[w * SGD_SUMS * SGD_PITCH];
+	return sum;
+}
+
+/* What a lane has loaded for 16 of the elements that are summed: [m] rows of the first factor; [n] of the second. */
+struct sgd_hold {
+	sgd_four a[4], b[4];
+};
+
+/* Computes the neurons of layer i like sgd_forward(). A tile has 32 samples and 16 neurons. Each warp sums over some of
+ * the inputs, 16 at a time. */
+LOOM_FN void sgd_forward_load(const float *in, uint64_t before, const float *weight, uint32_t cols, uint32_t k,
+			      struct sgd_hold *h)
+{
+	sgd_four none = {0, 0, 0, 0};
+	SGD_EACH
+	for (uint32_t m = 0; m < 4; m++)
+		h->a[m] = *(const sgd_four *)(in + 8 * m * before + k);
+	/* Behind a row's end the samples have other numbers, so the weights must be 0. */
+	SGD_EACH
+	for (uint32_t j = 0; j < 2; j++)
+		h->b[j] = k < cols ? *(const sgd_four *)(weight + 8 * j * (uint64_t)cols + k) : none;
+}
+
+LOOM_FN void sgd_forward_warps(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n)
+{
+	const struct sgd_layer *l = &s->layer[i];
+	const struct sgd_lane p = sgd_lane(c);
+	const uint32_t cols = l->cols, rows = l->rows, width = l->width, batch = s->batch;
+	const uint64_t before = l->before;
+	const float *in = sgd_before(s, i, n), *weight = sgd_floats(s, l->weight_at);
+	float *out = sgd_floats(s, l->out_at);
+	uint32_t down = (batch + SGD_TILE_SAMPLES - 1) / SGD_TILE_SAMPLES;
+	uint64_t all = (uint64_t)down * ((rows + SGD_TILE_NEURONS - 1) / SGD_TILE_NEURONS);
+	uint32_t end = (uint32_t)(all * (c->worker + 1) / c->workers);
+	int cut = i + 1 < s->layers;
+	LOOM_NO_UNROLL
+	for (uint32_t tile = (uint32_t)(all * c->worker / c->workers); tile < end; tile++) {
+		uint32_t sample = tile % down * SGD_TILE_SAMPLES, row = tile / down * SGD_TILE_NEURONS,
+			 k = 16 * p.warp + 4 * p.column;
+		const float *from = in + (sample + p.row) * before, *by = weight + (uint64_t)(row + p.row) * cols;
+		float sum[SGD_SUMS / 4][4] = {{0}};
+		struct sgd_hold h, next;
+		if (k < cols + 4 * p.column)
+			sgd_forward_load(from, before, by, cols, k, &next);
+		SGD_TWICE
+		for (; k < cols + 4 * p.column; k += 16 * p.warps) {
+			h = next;
+			if (k + 16 * p.warps < cols + 4 * p.column)
+				sgd_forward_load(from, before, by, cols, k + 16 * p.warps, &next);
+			SGD_EACH
+			for (uint32_t e = 0; e < 4; e += 2) {
+				struct sgd_terms a[2][4], b[2][2];
+				/* Bits of m: 0: 8 samples further; 1: the next element; 2: 16 samples further. */
+				SGD_EACH
+				for (uint32_t m = 0; m < 8; m++)
+					a[m / 4][m % 4] = sgd_split(sgd_float(&h.a[m / 4 * 2 + m % 2], e + m / 2 % 2));
+				SGD_EACH
+				for (uint32_t j = 0; j < 4; j++)
+					b[j / 2][j % 2] = sgd_split(sgd_float(&h.b[j / 2], e + j % 2));
+				sgd_multiply_terms(sum, a, 2, b, 2);
+			}
+		}
+		sgd_tile_give(c, sum);
+		LOOM_NO_UNROLL
+		for (uint32_t o = c->lane; o < SGD_TILE_SAMPLES * SGD_TILE_NEURONS; o += c->lanes) {
+			uint32_t b = o / SGD_TILE_NEURONS, e = o % SGD_TILE_NEURONS;
+			uint32_t q = (b / 16 * 2 + e / 8) * 4 + b % 16 / 8 * 2 + e % 2;
+			float v = sgd_tile_sum(c, q, b % 8 * 4 + e % 8 / 2);
+			if (sample + b < batch && row + e < rows)
+				out[(uint64_t)(sample + b) * width + row + e] = cut && v < 0 ? 0 : v;
+		}
+		loom_barrier_lanes(c); /* before the next tile's sums, and the losses */
+		if (!cut && sgd_has_loss(s))
+			for (uint32_t b = sample + c->lane; b < sample + SGD_TILE_SAMPLES && b < batch; b += c->lanes)
+				sgd_loss_of(s, n, b);
+	}
+}
+
+/* Computes the gradient of layer i like sgd_gradient(). A tile has 32 columns of 8 neurons, and belongs to one warp,
+ * which sums over all samples, 8 at a time. The columns are the rows of the first factor. */
+LOOM_FN void sgd_gradient_warps(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n, uint32_t run)
+{
+	const struct sgd_layer *l = &s->layer[i];
+	const struct loom_allreduce *sums = &s->sum[i];
+	const struct sgd_lane p = sgd_lane(c);
+	const uint32_t cols = l->cols, batch = s->batch;
+	const uint64_t before = l->before, width = l->width, weights = (uint64_t)l->rows * cols;
+	const float *in = sgd_before(s, i, n) + p.column * before + 4 * p.row;
+	const float *back = sgd_floats(s, l->back_at) + p.column * width + p.row;
+	float *gradient = loom_allreduce_input(c, sums, n);
+	uint64_t begin, end;
+	loom_allreduce_run(sums, c->workers, c->worker, run, &begin, &end);
+	end = end < weights ? end : weights;
+	if (begin >= end)
+		return;
+	uint32_t first = (uint32_t)(begin / cols), last = (uint32_t)((end - 1) / cols);
+	uint32_t across = (cols + SGD_TILE_COLUMNS - 1) / SGD_TILE_COLUMNS, tiles = (last - first + 8) / 8 * across;
+	LOOM_NO_UNROLL
+	for (uint32_t tile = p.warp; tile < tiles; tile += p.warps) {
+		uint32_t row = first + tile / across * 8, column = tile % across * SGD_TILE_COLUMNS;
+		uint32_t to = last < row + 7 ? last : row + 7; /* the tile's last row */
+		uint64_t at = (uint64_t)row * cols + column, at_end = (uint64_t)to * cols + column;
+		/* The run may begin and end within a row. All rows between its first and its last are whole. */
+		if (to < row + 2 && (at >= end || at + SGD_TILE_COLUMNS <= begin) &&
+		    (at_end >= end || at_end + SGD_TILE_COLUMNS <= begin))
+			continue;
+		float sum[2][4] = {{0}};
+		SGD_UNROLL
+		for (uint32_t b = 0; b < batch; b += 8) { /* the samples behind the last one have derivatives of 0 */
+			const sgd_four x[2] = {*(const sgd_four *)(in + b * before + column),
+					       *(const sgd_four *)(in + (b + 4) * before + column)};
+			struct sgd_terms a[2][4], by[1][2];
+			SGD_EACH
+			for (uint32_t m = 0; m < 8; m++)
+				a[m / 4][m % 4] = sgd_split(sgd_float(&x[m / 2 % 2], m / 4 * 2 + m % 2));
+			SGD_EACH
+			for (uint32_t j = 0; j < 2; j++)
+				by[0][j] = sgd_split(back[(b + 4 * j) * width + row]);
+			sgd_multiply_terms(sum, a, 2, by, 1);
+		}
+		at += 2 * p.column * (uint64_t)cols + 4 * p.row;
+		SGD_EACH
+		for (uint32_t j = 0; j < 2; j++, at += cols) {
+			const sgd_four v = {sum[0][j], sum[0][j + 2], sum[1][j], sum[1][j + 2]};
+			if (column + 4 * p.row < cols && at >= begin && at < end)
+				*(sgd_four *)(gradient + at) = v;
+		}
+	}
+}
+
+/* Computes the derivatives with respect to the input of layer i like sgd_back(). A tile has 16 samples and 32 columns.
+ * Each warp sums over some of the neurons, 16 at a time. */
+LOOM_FN void sgd_back_load(const float *back, uint64_t width, const float *weight, uint32_t cols, uint32_t row,
+			   struct sgd_hold *h)
+{
+	SGD_EACH
+	for (uint32_t m = 0; m < 2; m++)
+		h->a[m] = *(const sgd_four *)(back + 8 * m * width + row);
+	SGD_EACH
+	for (uint32_t j = 0; j < 4; j++) /* behind the last neuron, weights are 0 */
+		h->b[j] = *(const sgd_four *)(weight + (uint64_t)(row + j) * cols);
+}
+
+LOOM_FN void sgd_back_warps(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t part, uint32_t parts)
+{
+	const struct sgd_layer *l = &s->layer[i];
+	const struct sgd_lane p = sgd_lane(c);
+	const uint32_t cols = l->cols, rows = l->rows, batch = s->batch;
+	const float *in = sgd_before(s, i, 0), *back = sgd_floats(s, l->back_at), *weight = sgd_floats(s, l->weight_at);
+	float *to = sgd_floats(s, s->layer[i - 1].back_at);
+	uint32_t across = (cols + SGD_TILE_COLUMNS - 1) / SGD_TILE_COLUMNS;
+	uint64_t tiles = sgd_back_tiles(s, l), of = (uint64_t)c->workers * parts,
+		 which = (uint64_t)c->worker * parts + part;
+	uint32_t end = (uint32_t)(tiles * (which + 1) / of);
+	LOOM_NO_UNROLL
+	for (uint32_t tile = (uint32_t)(tiles * which / of); tile < end; tile++) {
+		uint32_t sample = tile / across * SGD_TILE_BACK, column = tile % across * SGD_TILE_COLUMNS,
+			 row = 16 * p.warp + 4 * p.column;
+		const float *from = back + (uint64_t)(sample + p.row) * l->width, *by = weight + column + 4 * p.row;
+		float sum[SGD_SUMS / 4][4] = {{0}};
+		struct sgd_hold h, next;
+		if (row < rows + 4 * p.column)
+			sgd_back_load(from, l->width, by, cols, row, &next);
+		SGD_TWICE
+		for (; row < rows + 4 * p.column; row += 16 * p.warps) {
+			h = next;
+			if (row + 16 * p.warps < rows + 4 * p.column)
+				sgd_back_load(from, l->width, by, cols, row + 16 * p.warps, &next);
+			SGD_EACH
+			for (uint32_t e = 0; e < 4; e += 2) {
+				struct sgd_terms a[1][4], b[4][2];
+				SGD_EACH
+				for (uint32_t m = 0; m < 4; m++)
+					a[0][m] = sgd_split(sgd_float(&h.a[m % 2], e + m / 2));
+				SGD_EACH
+				for (uint32_t j = 0; j < 8; j++)
+					b[j / 2][j % 2] = sgd_split(sgd_float(&h.b[e + j % 2], j / 2));
+				sgd_multiply_terms(sum, a, 1, b, 4);
+			}
+		}
+		sgd_tile_give(c, sum);
+		LOOM_NO_UNROLL
+		for (uint32_t o = c->lane; o < SGD_TILE_BACK * SGD_TILE_COLUMNS; o += c->lanes) {
+			uint32_t down = o / SGD_TILE_COLUMNS, at = o % SGD_TILE_COLUMNS;
+			uint64_t e = (uint64_t)(sample + down) * l->before + column + at;
+			float v = sgd_tile_sum(c, at % 4 * 4 + down / 8 * 2 + at / 4 % 2, down % 8 * 4 + at / 8);
+			if (sample + down < batch && column + at < cols)
+				to[e] = in[e] > 0 ? v : 0;
+		}
+		loom_barrier_lanes(c); /* before the next tile's sums */
+	}
+}
+#endif
+
+/* ---- a step ------------------------------------------------------------------------------------ */
+
 /* Computes a product of layer i: the forward pass, the gradient in run `part`, or part `part` of `parts` of the
  * backward pass. */
 enum { SGD_FORWARD, SGD_GRADIENT, SGD_BACK };
 LOOM_FN void sgd_product(struct loom_ctx *c, struct sgd *s, int which, uint32_t i, uint64_t n, uint32_t part,
 			 uint32_t parts)
 {
+#if SGD_PRODUCTS
+	if (sgd_by_warps(&s->layer[i])) {
+		if (which == SGD_FORWARD)
+			sgd_forward_warps(c, s, i, n);
+		else if (which == SGD_GRADIENT)
+			sgd_gradient_warps(c, s, i, n, part);
+		else
+			sgd_back_warps(c, s, i, part, parts);
+		return;
+	}
+#endif
 	if (which == SGD_FORWARD)
 		sgd_forward(c, s, i, n);
 	else if (which == SGD_GRADIENT)
@@ -592,7 +937,8 @@ LOOM_FN void workload_sgd_kernel(struct loom_ctx *c)
 	struct loom_allreduce_at at[SGD_LAYERS];
 	uint64_t begin = loom_clock_ns(c), exchange = 0, exposed = 0, in_barrier = 0;
 	uint32_t layers = s->layers, last = 2 * layers;
-	/* Phases of a step: each layer forward, the loss, each layer backward. A barrier follows each phase. */
+	/* Phases of a step: each layer forward, the loss if no forward pass has computed it, each layer backward. A barrier
+	 * follows each phase. */
 	for (uint64_t n = 0, phase = 0, first = 0; n < s->steps;) {
 		if (phase < layers) {
 			SGD_PRODUCT(c, s, SGD_FORWARD, (uint32_t)phase, n, 0, 1);
@@ -619,7 +965,7 @@ LOOM_FN void workload_sgd_kernel(struct loom_ctx *c)
 		if (s->overlap && phase > layers && phase < last && !loom_net_deliver(c))
 			return;
 		n += phase == last;
-		phase = phase == last ? 0 : phase + 1;
+		phase = phase == last ? 0 : phase + (phase + 1 == layers && sgd_has_loss(s) ? 2 : 1);
 	}
 	if (c->lane == 0) {
 		times->ns = loom_clock_ns(c) - begin;

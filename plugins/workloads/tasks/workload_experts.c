@@ -128,14 +128,14 @@ static uint32_t rows_of(const struct experts_opts *o)
 /* Returns the number of rows of a tile in a GPU's private memory. */
 static uint32_t tile_rows_of(const struct experts_opts *o, const struct loom_layout *layout)
 {
-	return experts_tile_rows(rows_of(o), o->block, tile_products(layout));
+	return experts_tile_rows(rows_of(o), o->block, workload_products(layout));
 }
 
 static uint64_t experts_scratch(void *self, const struct loom_layout *layout)
 {
 	const struct experts_opts *o = opts_of(self);
 	uint32_t rows = tile_rows_of(o, layout), warps = tile_warps(layout);
-	if (tile_products(layout))
+	if (workload_products(layout))
 		return (warps < TILE_AREAS ? warps : TILE_AREAS) * EXPERTS_AREA(rows, o->block) * 4ull;
 	for (uint32_t d = 0; d < layout->devices; d++)
 		if (layout->device[d].kind == LOOM_ON_GPU && layout->device[d].lanes > 1)
@@ -149,7 +149,7 @@ static int experts_constants(void *self, const struct loom_layout *layout, char 
 	(void)err;
 	snprintf(text, room,
 		 "#define EXPERTS_ROWS %u\n#define EXPERTS_BLOCK %u\n#define EXPERTS_BFLOAT %u\n#define EXPERTS_PRODUCTS %u\n",
-		 tile_rows_of(o, layout), o->block, o->real, tile_products(layout));
+		 tile_rows_of(o, layout), o->block, o->real, workload_products(layout));
 	return 0;
 }
 

@@ -150,7 +150,7 @@ static uint64_t ragged_scratch_bytes(void *self, const struct loom_layout *layou
 		uint32_t lanes = layout->device[d].lanes;
 		int gpu = layout->device[d].kind == LOOM_ON_GPU;
 		struct ragged_scratch at =
-		    gpu && tile_products(layout)
+		    gpu && workload_products(layout)
 			? ragged_scratch_of_warps(lanes, o->dim, o->heads / o->kv_heads)
 			: ragged_scratch(lanes, o->dim, o->heads / o->kv_heads, tile_of(o, layout), gpu && lanes > 1,
 					 gpu && lanes * 8 >= o->dim);
@@ -166,7 +166,7 @@ static int ragged_constants(void *self, const struct loom_layout *layout, char *
 	snprintf(text, room,
 		 "#define RAGGED_DIM %u\n#define RAGGED_GROUP %u\n#define RAGGED_TILE %u\n#define RAGGED_BFLOAT %u\n"
 		 "#define RAGGED_PRODUCTS %u\n",
-		 o->dim, o->heads / o->kv_heads, tile_of(o, layout), o->real, tile_products(layout));
+		 o->dim, o->heads / o->kv_heads, tile_of(o, layout), o->real, workload_products(layout));
 	return 0;
 }
 
