@@ -4,22 +4,24 @@
 # with ratios. Each line is the median of SAMPLES verified executions.
 #   bench/gpu.sh [BUILD] [SAMPLES] [TABLE...]
 # Tables: floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch
-# triggers requests barriers reduce oneway meet peers collectives tax uneven. Default: all but uneven, which takes ten minutes. gpus, meet,
-# peers and collectives need two GPUs. With one GPU, the ranks of `ranks` share it by NVIDIA's MPS, and in `oneway` a rank sends to itself.
+# triggers requests barriers reduce oneway meet peers collectives training tax uneven. Default: all but uneven, which takes ten
+# minutes. gpus, meet, peers, collectives and training need two GPUs. With one GPU, the ranks of `ranks` share it by NVIDIA's MPS,
+# and in `oneway` a rank sends to itself.
 # The environment may name compiled programs: GPU_LINK for gpu_link.cu, and likewise GPU_BARRIERS, GPU_REDUCE, GPU_PEERS,
 # GPU_CONTAINS, GPU_TAX, GPU_UNEVEN, GPU_RIVALS, GPU_NVSHMEM and GPU_LSA. BARRIERS has the barriers to measure.
 # peers, oneway and meet also measure NVSHMEM and NCCL's device API (LSA) on two GPUs, if their headers and libraries are here: in the
 # wheels nvidia-nvshmem-cu13 or -cu12 and nvidia-nccl-cu13 or -cu12, or NCCL's with CUDA or the system. Each may take a minute at most.
 # For uneven: UNEVEN_LENGTH (2048) is the mean number of tokens of a sequence. UNEVEN_LAWS, UNEVEN_CHUNKS, UNEVEN_SKEWS, UNEVEN_ROWS
 # and UNEVEN_SCHEDULERS select parts of the matrix, whose rows are also written to BUILD/bench/uneven-gpu.tsv.
+# For training: TRAINING_LANES (256) are the lanes of a worker, and TRAINING_PASSES (3) is the number of passes. It needs PyTorch.
 # The first lines, `run KEY VALUE`, say what bench/keep records beside the values of the `bar` lines.
 # The floor is memset as a plain loop over the tasks in the same persistent kernel (workload memset_loop).
 set -u
-set_=$(env | sed -n 's/^\(BARRIERS=.*\|\(REDUCE\|UNEVEN\)_[A-Z]*=.*\)/\1/p' | sort | tr '\n' ' ')
+set_=$(env | sed -n 's/^\(BARRIERS=.*\|\(REDUCE\|UNEVEN\|TRAINING\)_[A-Z]*=.*\)/\1/p' | sort | tr '\n' ' ')
 printf 'run command %sbench/gpu.sh %s\nrun date %s\n' "$set_" "$*" "$(date -u +%F)"
 B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 [ $# -lt 2 ] && shift $# || shift 2
-tables=${*:-floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch triggers requests barriers reduce oneway meet peers collectives tax}
+tables=${*:-floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch triggers requests barriers reduce oneway meet peers collectives training tax}
 G=$B/gpuloom
 sed -n 's/^#define LOOM_BUILD_REVISION "\(.*\)"/run revision \1/p' "$B/build-facts.h"
 tmp=$(mktemp -d)
@@ -971,6 +973,44 @@ END
 		done <"$tmp/tax"
 		echo
 		cat "$tmp/tax-bars"
+		;;
+	training)
+		# A step of sgd on two ranks with a GPU each, and of the same network in PyTorch. Every pass runs all variants in turn.
+		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
+		graph() { python3 "$(dirname "$0")/sgd_ddp.py" 2 "$width" "$width" 3 16 64 200 "$1" 2>>"$tmp/graph.err" | awk '$1 == "step_ns" { print $2 / 1e3 }'; }
+		# middle COLUMN [COLUMN]: prints the median over the passes of a column, or of its ratio to another column.
+		middle() {
+			awk -v a="$1" -v b="${2:-0}" '$a > 0 && (!b || $b > 0) { print b ? $a / $b : $a }' "$tmp/steps" | sort -g |
+				awk '{ v[NR] = $1 } END { if (NR) print (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2 }'
+		}
+		printf '\na step of sgd on two GPUs: batch 64, 3 hidden layers, 16 classes; us. Rivals: PyTorch, the whole step in a CUDA graph\n\n'
+		printf '| %5s | %10s | %10s | %10s | %10s | %10s | %9s | %9s | %9s |\n|---|---|---|---|---|---|---|---|---|\n' width graph \
+			graph-tf32 float tf32x3 tf32 barriers exchange exposed
+		for width in 256 1024; do
+			: >"$tmp/steps"
+			for pass in $(seq "${TRAINING_PASSES:-3}"); do
+				row="$(graph graph || echo 0) $(graph graph-tf32 || echo 0)"
+				for precision in float tf32 tf32x3; do
+					us=$(median step_ns --ranks 2 --set run.workload=sgd --set barrier.use=auto --set trigger.use=peer \
+						--set device.cuda.workers="$sms" --set device.cuda.lanes="${TRAINING_LANES:-256}" \
+						--set workload.sgd.inputs=$width --set workload.sgd.width=$width --set workload.sgd.layers=3 \
+						--set workload.sgd.classes=16 --set workload.sgd.batch=64 --set workload.sgd.steps=200 \
+						--set workload.sgd.batches=4 --set workload.sgd.checked=2 --set workload.sgd.precision=$precision)
+					row="$row $(awk -v s="${us:-0}" 'BEGIN { print s * 1e6 }')"
+				done
+				for part in barrier_ns exchange_ns exposed_ns; do # of tf32x3, the last run
+					row="$row $(another $part | awk '{ print $1 * 1e6 }')"
+				done
+				echo "$row" >>"$tmp/steps"
+			done
+			for i in 1 2 3 5 4 6 7 8; do middle $i | grep . || echo 0; done | tr '\n' ' ' | awk -v w=$width '{
+				printf "| %5d | %10.1f | %10.1f | %10.1f | %10.1f | %10.1f | %9.1f | %9.1f | %9.1f |\n", w, $1, $2, $3, $4, $5, $6, $7, $8 }'
+			figure sgd_${width}_step_us "$(middle 5)"
+			figure sgd_${width}_graph_us "$(middle 1)"
+			bar sgd_${width}_over_graph "$(middle 5 1 | grep . || echo inf)" '<=' 1.2
+			figure sgd_${width}_tf32_over_graph "$(middle 4 2)"
+		done
+		grep -m 3 -i error "$tmp/graph.err" | sed 's/^/# /' >&2
 		;;
 	uneven)
 		rival=${GPU_UNEVEN:-$tmp/gpu_uneven}
