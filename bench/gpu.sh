@@ -902,6 +902,37 @@ END
 			printf '| %-9s | %12s |\n' $library "$(of $library ${library}_put_8_us)"
 		done
 		compare_one_way
+		printf '\n8 bytes copied by a host thread, us: the calls of the driver, until a word that the stream stores is seen,\n'
+		printf 'until the stream is synchronised, and the same for memory that is not registered\n\n'
+		printf '| %-17s | %8s | %8s | %8s | %8s |\n|---|---|---|---|---|\n' '' calls word sync pageable
+		for way in 'out GPU to host' 'in host to GPU' 'to GPU to GPU'; do
+			printf '| %-17s | %8s | %8s | %8s | %8s |\n' "${way#* }" "$(of peers start_${way%% *}_us)" "$(of peers word_${way%% *}_us)" \
+				"$(of peers sync_${way%% *}_us)" "$(of peers pageable_${way%% *}_us)"
+		done
+		# operation_ns and copy_ns are means; one_way and turn are medians. Copies that overlap count in full.
+		printf '\ngputn, shm, half of there and back, us. copy: copies of device memory; start: the part of it in calls of the driver.\n'
+		printf 'host: the thread from the start of the operation to its end, without copies, but with the acknowledgement.\n'
+		printf 'worker: the workload between messages. link: the rest\n\n'
+		printf '| %-13s | %8s | %8s | %8s | %8s | %8s | %8s | %8s |\n|---|---|---|---|---|---|---|---|\n' memory bytes 'one way' link \
+			host copy start worker
+		for memory in host device device.staged; do
+			for bytes in 8 4096 65536 1048576; do
+				way=$(median one_way_p50 --ranks 2 --set run.workload=pingpong --set trigger.use=gputn \
+					--set trigger.provider=shm --set trigger.stamp=yes --set trigger.memory="${memory%.*}" \
+					--set trigger.copies="$([ $memory = device.staged ] && echo staged || echo auto)" \
+					--set device.cuda.workers=1 --set device.cuda.lanes=256 --set workload.pingpong.rounds=500 \
+					--set workload.pingpong.bytes=$bytes) || way=0
+				set -- "$(another trigger.operation_ns)" "$(another trigger.copy_ns)" "$(another trigger.copy_start_ns)" \
+					"$(another turn_p50)"
+				awk -v m=$memory -v b=$bytes -v w="$way" -v o="${1:-0}" -v c="${2:-0}" -v s="${3:-0}" -v t="${4:-0}" 'BEGIN {
+					host = o > c ? o - c : 0
+					link = w - host - c - t / 2
+					printf "| %-13s | %8d | %8.2f | %8.2f | %8.2f | %8.2f | %8.2f | %8.2f |\n", m, b, w * 1e6,
+						(link > 0 ? link : 0) * 1e6, host * 1e6, c * 1e6, s * 1e6, t / 2 * 1e6 }'
+				[ $bytes.$memory != 8.device ] || device=$way
+			done
+		done
+		bar gputn_device_8_us "$(awk -v w="$device" 'BEGIN { print w ? w * 1e6 : "inf" }')" '<=' 10
 		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
 		printf '\nallreduce of two ranks, us; copy: both GPUs send as much as that at once; nccl in a stream; nvshmem: by one block;\n'
 		printf 'nvshmem, lsa, peer: a round inside a kernel; the others: a sample\n\n'

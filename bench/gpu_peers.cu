@@ -4,6 +4,10 @@
  * The program exits with 77 if the host has no two GPUs that can access each other's memory.
  * - relaxed_us, release_us: a round trip of a word in the other GPU's memory, written by a relaxed or by a releasing
  * store.
+ * - start_WAY_us, word_WAY_us, sync_WAY_us, pageable_WAY_us: a host thread copies 8 bytes out of GPU 0, into it, or from it to
+ * GPU 1, and waits. start: the calls that copy and then let the stream store a word in host memory. word: until the host sees
+ * this word. sync: until cudaStreamSynchronize() returns, without a word. pageable: the same for host memory that is not
+ * registered.
  * - copy_BYTES_us: both GPUs copy this amount to each other at the same time.
  * - nccl_BYTES_us: the time of one ncclAllReduce of floats in a stream with many of them, if libnccl.so.2 is found. */
 #include <cuda_runtime.h>
@@ -83,6 +87,49 @@ static double copy_us(size_t bytes)
 	return (now() - begin) / 100 * 1e6;
 }
 
+/* ---- copies that a host thread starts and awaits ------------------------------------------- */
+
+typedef int write_word(cudaStream_t stream, uint64_t at, uint64_t value, unsigned flags);
+
+static void copies_by_host(void)
+{
+	static const char *const way[] = {"out", "in", "to"};
+	static char pageable[8];
+	void *driver = dlopen("libcuda.so.1", RTLD_NOW), *view = NULL, *pinned = NULL;
+	write_word *store = driver ? (write_word *)dlsym(driver, "cuStreamWriteValue64_v2") : NULL;
+	volatile uint64_t *word = NULL;
+	MUST(cudaSetDevice(0));
+	MUST(cudaHostAlloc((void **)&word, 8, cudaHostAllocMapped));
+	MUST(cudaHostAlloc(&pinned, 8, cudaHostAllocMapped));
+	MUST(cudaHostGetDevicePointer(&view, (void *)word, 0));
+	*word = 0;
+	uint64_t n = 0;
+	for (int w = 0; w < 3; w++)
+		for (int kind = store ? 0 : 1; kind < (w == 2 ? 2 : 3); kind++) {
+			void *host = kind == 2 ? pageable : pinned;
+			double start = 0, whole = 0;
+			for (int i = -100; i < 2000; i++) {
+				double begin = now();
+				MUST(cudaMemcpyAsync(w == 0 ? host : w == 1 ? from[0] : to[1], w == 1 ? host : from[0], 8,
+						     cudaMemcpyDefault, stream[0]));
+				if (kind == 0 && store(stream[0], (uint64_t)view, ++n, 0))
+					return;
+				double started = now();
+				if (kind != 0)
+					MUST(cudaStreamSynchronize(stream[0]));
+				while (kind == 0 && *word != n)
+					;
+				if (i >= 0) {
+					start += started - begin;
+					whole += now() - begin;
+				}
+			}
+			if (kind == 0)
+				printf("start_%s_us %.3f\n", way[w], start / 2000 * 1e6);
+			printf("%s_%s_us %.3f\n", kind == 0 ? "word" : kind == 1 ? "sync" : "pageable", way[w], whole / 2000 * 1e6);
+		}
+}
+
 /* ---- NCCL, loaded at run time, so that the build does not need it ------------------------ */
 
 typedef int init_all(void **comm, int n, const int *device);
@@ -137,6 +184,7 @@ int main(void)
 	}
 	round_trip_us(0); /* the first call loads the code */
 	printf("relaxed_us %.3f\nrelease_us %.3f\n", round_trip_us(0), round_trip_us(1));
+	copies_by_host();
 	for (size_t bytes : sizes)
 		printf("copy_%zu_us %.3f\n", bytes, copy_us(bytes));
 	void *so = dlopen("libnccl.so.2", RTLD_NOW);

@@ -65,7 +65,7 @@ run mgws uts 4 'no common counter: set use = hcounter or tree' none --set run.de
 trigger_runs
 [ "$CHECK" != all ] || more_trigger_runs
 peer_runs cuIpcGetMemHandle cuIpcOpenMemHandle
-memory_runs cuMemcpyHtoDAsync cuMemcpyDtoHAsync
+memory_runs direct cuMemcpyHtoDAsync:4 cuMemcpyDtoHAsync:4 cuMemcpyAsync:20 cuStreamWriteValue64:20
 launched_runs cuLaunchKernel cuStreamWriteValue64 cuStreamWaitValue64
 launched_refusals
 graph_runs

@@ -1,8 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Segments, which the transport makes. The host accesses a segment directly, or its image: a copy in host memory. */
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "stack/stack.h"
+
+/* An image has pages of its own, so that a device can map it. */
+static char *image_new(uint64_t bytes)
+{
+	void *at = mmap(NULL, bytes + !bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+void loom__image_free(struct loom_stack *s, uint32_t segment)
+{
+	struct loom_memory *pinned = &s->pinned[segment];
+	if (!s->image[segment])
+		return;
+	if (pinned->host)
+		s->device[pinned->device].ops->mem_unmap(s->device[pinned->device].self, pinned);
+	pinned->host = NULL;
+	munmap(s->image[segment], s->segment[segment].bytes + !s->segment[segment].bytes);
+	s->image[segment] = NULL;
+}
 
 int loom__segments_add(struct loom_stack *s, const struct loom_segment_want *want, uint32_t n,
 		       uint32_t *first, struct loom_error *err)
@@ -22,7 +42,7 @@ int loom__segments_add(struct loom_stack *s, const struct loom_segment_want *wan
 		s->image[i] = NULL;
 	}
 	for (uint32_t i = at; i < at + n; i++)
-		if (!s->segment[i].memory->host && !(s->image[i] = calloc(1, s->segment[i].bytes))) {
+		if (!s->segment[i].memory->host && !(s->image[i] = image_new(s->segment[i].bytes))) {
 			loom__segments_release_last(s);
 			return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory for a %llu byte image",
 					  (unsigned long long)s->segment[i].bytes);
@@ -56,7 +76,7 @@ void loom__segments_release_last(struct loom_stack *s)
 		return;
 	}
 	while (n < s->segments && s->group[s->segments - n] == s->groups) {
-		free(s->image[s->segments - n]);
+		loom__image_free(s, s->segments - n);
 		n++;
 	}
 	s->transport->release(s->transport_self, &s->devices, &s->segment[s->segments - n + 1], n);
@@ -79,6 +99,43 @@ int loom__segment_copy(void *stack, uint32_t segment, uint64_t offset, void *hos
 	const struct loom__device *d = &s->device[g->memory->device];
 	return in ? d->ops->copy_in(d->self, g->memory, g->offset + offset, host, bytes, err) :
 		    d->ops->copy_out(d->self, g->memory, g->offset + offset, host, bytes, err);
+}
+
+/* Lets the device access the image directly, so that copies of the device do not pass through a buffer of the driver. If
+ * this fails, for example because a process may lock little memory, copies work, but take longer. */
+static void pin(struct loom_stack *s, uint32_t segment)
+{
+	const struct loom_memory *memory = s->segment[segment].memory;
+	struct loom_memory *pinned = &s->pinned[segment];
+	const struct loom__device *d = &s->device[memory->device];
+	if (!s->image[segment] || pinned->host)
+		return;
+	*pinned = (struct loom_memory){.size = sizeof(*pinned), .bytes = s->segment[segment].bytes, .fd = -1,
+				       .device = memory->device, .host = s->image[segment]};
+	if (d->ops->mem_map(d->self, pinned, NULL))
+		pinned->host = NULL;
+}
+
+int loom__segment_start_copy(void *stack, uint32_t segment, uint64_t offset, uint64_t other, uint64_t bytes, uint32_t how,
+			     uint64_t *number, struct loom_error *err)
+{
+	struct loom_stack *s = stack;
+	const struct loom_segment *g = &s->segment[segment];
+	if (g->memory->device < 0 || !LOOM_HAS(s->device[g->memory->device].ops, copy_start) ||
+	    (how == LOOM_COPY_TO && g->memory->device))
+		return LOOM__FAIL(err, LOOM_ENOTSUP, "segment %u: its device has no such copies beside workers", segment);
+	const struct loom__device *d = &s->device[g->memory->device];
+	int rc = d->ops->copy_start(d->self, g->memory, g->offset + offset, other, bytes, how, number, err);
+	if (!rc && !bytes)
+		pin(s, segment);
+	return rc;
+}
+
+int loom__segment_copy_ended(void *stack, uint32_t segment, uint32_t how, uint64_t number)
+{
+	struct loom_stack *s = stack;
+	const struct loom__device *d = &s->device[s->segment[segment].memory->device];
+	return d->ops->copy_ended(d->self, how, number);
 }
 
 int loom__images_copy(struct loom_stack *s, int in, struct loom_error *err)

@@ -229,8 +229,10 @@ void loom_stack_close(struct loom_stack *s)
 	if (!s)
 		return;
 	if (loom__stack_own(s, NULL)) { /* the other process owns workers, shared memory and descriptors */
-		for (uint32_t i = 1; i <= s->segments; i++)
-			free(s->image[i]);
+		for (uint32_t i = 1; i <= s->segments; i++) {
+			s->pinned[i].host = NULL;
+			loom__image_free(s, i);
+		}
 		drop(s);
 		return;
 	}

@@ -85,7 +85,9 @@ int loom__policies_start(struct loom_stack *s, struct loom_error *err)
 	struct loom_segments segments = {.size = sizeof(segments), .count = s->segments + 1, .at = at,
 					 .bytes = bytes, .fd = fd, .offset = offset, .image = image,
 					 .ctx = s, .key = memory_key, .open = memory_open, .close = memory_close,
-					 .copy = loom__segment_copy};
+					 .copy = loom__segment_copy,
+					 .start_copy = loom__segment_start_copy,
+					 .copy_ended = loom__segment_copy_ended};
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom__policy *p = &s->policy[i];
 		if (!LOOM_HAS(p->ops, start))

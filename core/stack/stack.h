@@ -90,6 +90,7 @@ struct loom_stack {
 	/* Segments by number; number 0 is unused. A segment that the host cannot access has an image in host memory. */
 	struct loom_segment segment[LOOM_MAX_SEGMENTS];
 	char *image[LOOM_MAX_SEGMENTS];
+	struct loom_memory pinned[LOOM_MAX_SEGMENTS]; /* an image that its device has mapped; host is NULL: it has not */
 	struct loom_memory no_memory;	   /* memory of segments that were released */
 	struct loom_memory *adopted[LOOM_MAX_SEGMENTS]; /* memory that loom_stack_adopt() has added, or NULL */
 	int32_t adopter[LOOM_MAX_SEGMENTS];		/* index of the device that has this memory; -1: host memory */
@@ -214,9 +215,14 @@ void loom__segments_release_last(struct loom_stack *s);
 /* Releases the segment of adopted memory, so that loom_stack_adopt() can use its number again. No worker may be
  * launched. */
 void loom__segment_disown(struct loom_stack *s, uint32_t segment);
-/* The function for the member `copy` of struct loom_segments. */
+/* The functions for the members `copy`, `start_copy` and `copy_ended` of struct loom_segments. */
 int loom__segment_copy(void *stack, uint32_t segment, uint64_t offset, void *host, uint64_t bytes, int in,
 		       struct loom_error *err);
+int loom__segment_start_copy(void *stack, uint32_t segment, uint64_t offset, uint64_t other, uint64_t bytes, uint32_t how,
+			     uint64_t *number, struct loom_error *err);
+int loom__segment_copy_ended(void *stack, uint32_t segment, uint32_t how, uint64_t number);
+/* Frees the image of a segment, if it has one. */
+void loom__image_free(struct loom_stack *s, uint32_t segment);
 /* Copies images into the devices if `in` is 1, and out of them if it is 0. Does nothing if the host can access all
  * memory. */
 int loom__images_copy(struct loom_stack *s, int in, struct loom_error *err);

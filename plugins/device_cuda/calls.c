@@ -398,6 +398,7 @@ const struct gpu_driver cuda_driver = {
     .notify_await = cuda_notify_await,
     .notify_copy = cuda_notify_copy,
     .notify_flush = cuda_notify_flush,
+    .queue_copy = cuda_queue_copy,
     .identify = identify,
     GPU_DRIVER_CALLS,
 };

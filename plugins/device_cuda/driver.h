@@ -19,7 +19,7 @@
 	X(cuGraphLaunch) X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuStreamCreate) X(cuStreamSynchronize) X(cuStreamGetCtx)	\
 	X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize) X(cuMemAlloc) X(cuMemFree)	\
 	X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister)				\
-	X(cuMemHostGetDevicePointer)
+	X(cuMemHostGetDevicePointer) X(cuMemcpyAsync)
 
 struct driver {
 	void *so;
@@ -70,6 +70,8 @@ void cuda_notify_close(struct gpu *d, void *channel);
 int cuda_notify_await(struct gpu *d, void *channel, uint64_t at, uint64_t value);
 int cuda_notify_copy(struct gpu *d, void *channel, uint64_t at, void *to, const void *from, uint64_t bytes);
 int cuda_notify_flush(struct gpu *d, void *channel);
+int cuda_queue_copy(struct gpu *d, void *channel, uint64_t to, uint64_t from, uint64_t bytes, uint64_t word,
+		    uint64_t value);
 extern const struct rtc_kind cuda_compiler; /* defined in calls.c */
 
 /* Writes the options of the compiler, except -arch=, to `option`. linked: 1 if the program will be linked with IR.

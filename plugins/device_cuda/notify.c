@@ -41,6 +41,17 @@ int cuda_notify_open(struct gpu *d, void **channel)
 	return rc;
 }
 
+/* The addresses are unique over the host and all GPUs, so the driver finds the direction of the copy by itself. Without
+ * flags, the store of the word follows all writes of the copy. */
+int cuda_queue_copy(struct gpu *d, void *channel, uint64_t to, uint64_t from, uint64_t bytes, uint64_t word,
+		    uint64_t value)
+{
+	struct cuda *c = (struct cuda *)d;
+	const struct channel *b = channel;
+	int rc = CALL(c, cuMemcpyAsync, to, from, bytes, b->stream);
+	return rc == 0 ? CALL(c, cuStreamWriteValue64, b->stream, word, value, 0) : rc;
+}
+
 /* The functions from here on do not use CALL(). It records the name of a failed function, which only the core's thread
  * may do. */
 int cuda_notify_copy(struct gpu *d, void *channel, uint64_t at, void *to, const void *from, uint64_t bytes)

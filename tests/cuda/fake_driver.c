@@ -237,6 +237,10 @@ FAKE(cuMemcpyHtoDAsync, (CUdeviceptr to, const void *from, size_t bytes, CUstrea
 	fake_copy((void *)(uintptr_t)to, from, bytes);)
 FAKE(cuMemcpyDtoHAsync, (void *to, CUdeviceptr from, size_t bytes, CUstream stream),
 	fake_copy(to, (const void *)(uintptr_t)from, bytes);)
+/* Copies later, in the order of the stream. Copies within host memory are not expected here. */
+FAKE(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),
+	fake_call((struct stream *)stream, (struct call){.to = (void *)(uintptr_t)to, .from = (void *)(uintptr_t)from,
+							 .bytes = bytes});)
 FAKE(cuMemsetD8Async, (CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream),
 	memset((void *)(uintptr_t)at, value, bytes);)
 FAKE(cuPointerGetAttribute, (void *value, CUpointer_attribute which, CUdeviceptr at),

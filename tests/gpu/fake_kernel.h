@@ -132,6 +132,9 @@ struct call {
 	uint64_t step, *word, value;
 	int awaits;
 	struct fake_event *event; /* the event that the call records, or NULL */
+	void *to; /* where the call copies `bytes` bytes, or NULL */
+	const void *from;
+	size_t bytes;
 	struct module *sample; /* the kernel that the call launches for one sample, or NULL */
 	struct loom_gpu_order order;
 	struct loom_gpu_collective_order collective; /* executed if its number of blocks is not 0 */
@@ -610,6 +613,8 @@ static int dropped(const struct stream *s)
 	return __atomic_load_n(&s->failed, __ATOMIC_ACQUIRE) || __atomic_load_n(&s->quit, __ATOMIC_ACQUIRE);
 }
 
+FAKE_FN void fake_copy(void *to, const void *from, size_t bytes);
+
 static void *stream_main(void *arg)
 {
 	struct stream *s = arg;
@@ -625,6 +630,8 @@ static void *stream_main(void *arg)
 			run_enqueued(s, call);
 		if (call->collective.blocks && !dropped(s))
 			run_collective(&call->collective);
+		if (call->to && !dropped(s))
+			fake_copy(call->to, call->from, call->bytes);
 		while (call->awaits && !dropped(s) &&
 		       (int64_t)(__atomic_load_n(call->word, __ATOMIC_ACQUIRE) - call->value) < 0)
 			sched_yield();

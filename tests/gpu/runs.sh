@@ -230,8 +230,8 @@ more_trigger_runs() {
 	triggers 'hdn memory=device' p2p jacobi2d
 }
 
-# in_device_memory STATUS PATTERN WRONG [ARGUMENTS]: runs $workload on two ranks. Their buffers are in GPU memory and pass
-# through copies in host memory.
+# in_device_memory STATUS PATTERN WRONG [ARGUMENTS]: runs $workload on two ranks. Their buffers are in GPU memory, which the
+# network cannot access.
 in_device_memory() {
 	status=$1 wanted=$2
 	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_gputn.so $B/plugins/workload_$workload.so$(meets $workload " $B/plugins/barrier_auto.so")"
@@ -244,8 +244,26 @@ in_device_memory() {
 		--set workload.allreduce.bytes=20000 $(meets $workload '--set barrier.use=auto') "$@"
 }
 
-# memory_runs IN OUT: IN and OUT are the driver's functions that copy.
+# lost_in_device_memory SIGNAL STATUS PATTERN [ARGUMENTS]: one of two ranks gets the signal while they exchange messages.
+lost_in_device_memory() {
+	signal=$1 want=$2 wanted=$3
+	shift 3
+	export FAKE_GPU=ranks FAKE_GPU_PLUGINS="$B/plugins/trigger_gputn.so $B/plugins/workload_pingpong.so"
+	"$limit" 100 "$G" run "$tmp/gpu.ini" --ranks 2 --set run.workload=pingpong --set trigger.use=gputn \
+		--set trigger.provider=shm --set trigger.memory=device --set device.$device.workers=2 --samples 1000000 \
+		--quiet --set workload.pingpong.bytes=20000 "$@" >/dev/null 2>"$tmp/err" </dev/null &
+	run=$!
+	soon 'job=$(pgrep -P $run) && at_work $job 2' || fail "two ranks do not begin: $*"
+	ended_by "$signal" "$(pgrep -P "$job" | tail -n 1)" $run
+	[ $status -eq "$want" ] && grep -qE "$wanted" "$tmp/err" && [ $took -lt 5000 ] ||
+		{ fail "exit $status $took ms after $signal: $*"; cat "$tmp/err"; }
+}
+
+# memory_runs HOW CALL:N...: HOW is how the NIC's thread copies if it can choose. CALL is a function of the driver that copies;
+# its N-th call fails.
 memory_runs() {
+	direct=$1
+	shift
 	[ -e "$B/plugins/trigger_gputn.so" ] || return # built without libfabric
 	# ThreadSanitizer does not know the order of accesses by another process.
 	case $B in *thread*) return ;; esac
@@ -255,9 +273,23 @@ memory_runs() {
 		done
 	done
 	workload=pingpong
-	# Before a sample, a rank copies the host copies of its buffers, which the network uses. These copies fail here.
+	# Messages of one word, of one piece, and of more pieces than are in flight at once.
+	for copies in auto staged; do
+		[ $copies = auto ] && how=$direct || how=$([ $direct = direct ] && echo staged || echo $direct)
+		for bytes in $(ways 300000 8 4096 4104); do
+			in_device_memory 0 "trigger.copies: $how" ranks -v --set trigger.copies=$copies \
+				--set workload.pingpong.bytes=$bytes --set trigger.piece=4KiB --set trigger.stamp=yes
+			grep -q 'each verified' "$tmp/out" && grep -q 'trigger.copy_ns' "$tmp/out" ||
+				fail "$bytes bytes, copies $copies: not verified, or no trigger.copy_ns"
+		done
+		lost_in_device_memory KILL 1 'rank [01] .*was killed by signal 9' --set trigger.copies=$copies --set trigger.piece=4KiB
+		[ -n "$brief" ] || lost_in_device_memory STOP 124 'no end after' --set trigger.copies=$copies --set run.timeout=$(slack)s
+	done
+	# Ranks that share a GPU, and a rank that sends to itself, copy within one GPU, which needs copies in host memory.
+	in_device_memory 0 "trigger.copies: $([ $direct = direct ] && echo staged || echo $direct)" ranks -v --set device.$device.gpu=0
+	in_device_memory 0 '3 samples, each verified' ranks --ranks 1
 	for call; do
-		FAKE_GPU_FAIL=$call:60 in_device_memory 1 "$call" ranks --set run.warmup=0
+		FAKE_GPU_FAIL=$call in_device_memory 1 "${call%:*}" ranks --set run.warmup=0
 	done
 	in_device_memory 4 'does not see fires in a GPU' ranks --set workload.pingpong.order=random
 	in_device_memory 0 '3 samples, each verified' ranks --set transport.use=host # with this transport no buffer is in GPU memory

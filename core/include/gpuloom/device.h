@@ -32,6 +32,9 @@ struct loom_memory {
 	void *host;      /* address in the host process; NULL: the host cannot access it */
 	uint64_t handle; /* for the owner's use; on a device with collective(), its address of the memory */
 };
+/* Copies beside workers: out of a segment to host memory, into a segment from host memory, and from a segment to memory
+ * of another device, at an address from mem_open(). */
+enum loom_copy { LOOM_COPY_OUT, LOOM_COPY_IN, LOOM_COPY_TO, LOOM_COPIES };
 enum {
 	LOOM_MEMORY_HOST = 1,  /* for mem_alloc(): the host can access the memory while workers run */
 	LOOM_MEMORY_PRIVATE = 2, /* a segment that no device but its owner maps */
@@ -299,6 +302,16 @@ struct loom_device_ops {
 	 * allocated, and addresses from mem_open(). A NULL op: the device has no streams. */
 	int (*collective)(void *self, const struct loom_comm_view *view, const struct loom_comm_call *call,
 			  uint32_t blocks, void *stream, struct loom_error *err);
+	/* Starts a copy while workers run, and returns before it has ended. `how` is an enum loom_copy. `other` is an
+	 * address of the host, or for LOOM_COPY_TO one from mem_open(). Copies with the same `how` end in order, and
+	 * *number counts them from 1. 0 bytes: only prepares such copies, which must precede the launch. Returns
+	 * LOOM_ENOTSUP with the reason if such copies would wait for the workers. One thread at a time calls it. NULL:
+	 * not supported. */
+	int (*copy_start)(void *self, const struct loom_memory *memory, uint64_t offset, uint64_t other, uint64_t bytes,
+			  uint32_t how, uint64_t *number, struct loom_error *err);
+	/* Returns 1 if copy `number` has ended, else 0, or LOOM_EDIED if the device has failed. What the copy has written
+	 * is then visible to workers and host threads that are notified afterwards. */
+	int (*copy_ended)(void *self, uint32_t how, uint64_t number);
 };
 
 #ifdef __cplusplus

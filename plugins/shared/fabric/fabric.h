@@ -23,6 +23,8 @@ struct fabric_want {
 	 * shm. */
 	uint32_t rma;
 	uint32_t sleep;	      /* 1: the NIC engine sleeps while it is idle, so a descriptor is needed */
+	uint32_t staged;      /* 1: data of GPUs always pass through copies in host memory */
+	uint64_t piece;	      /* larger puts of such data are split into pieces of this size */
 };
 
 struct fabric_io {
@@ -52,6 +54,9 @@ struct fabric {
 	int fetches;   /* 1: adds are also atomic with adds of CPUs, and can return the old value */
 	/* descriptor that is readable when poll() has work; a thread may sleep on it if may_sleep() returns 1; -1: none */
 	int fd;
+	/* Sums over all copies of device memory: their number, the time from start to end, and the part of it that calls
+	 * which start copies have taken. */
+	uint64_t copies, copy_ns, start_ns;
 };
 
 /* start() and notify() return 0 for an operation in flight. An event with `context` follows when it ends. LOOM_EAGAIN:

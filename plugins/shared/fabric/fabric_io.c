@@ -62,6 +62,13 @@ static ssize_t put(struct fabric_ofi *f, const struct fabric_io *io, void *from,
 	return fi_write(f->ep, from, io->bytes, desc, f->peer[io->target], at, to->key, context);
 }
 
+ssize_t fabric_issue_notify(struct fabric_ofi *f, uint32_t target, uint32_t notify, struct fabric_context *context)
+{
+	const struct fabric_remote *to = &f->scratch_remote[target];
+	return fi_writedata(f->ep, f->scratch, sizeof(uint64_t), fi_mr_desc(f->scratch_mr), notify, f->peer[target],
+			    to->base + FABRIC_SCRATCH_SINK, to->key, context);
+}
+
 ssize_t fabric_issue(struct fabric_ofi *f, const struct fabric_io *io, struct fabric_context *context)
 {
 	const struct fabric_local *here = &f->local[LOOM_REF_SEGMENT(io->local)];

@@ -145,11 +145,7 @@ static int staged(const struct fabric *of, uint32_t rank, loom_ref ref)
 
 static int notify_only(struct fabric *of, uint32_t target, uint32_t notify, struct fabric_context *context, int *status)
 {
-	struct fabric_ofi *f = fabric_ofi(of);
-	const struct fabric_remote *to = &f->scratch_remote[target];
-	return fabric_result(fi_writedata(f->ep, f->scratch, sizeof(uint64_t), fi_mr_desc(f->scratch_mr), notify,
-				    f->peer[target], to->base + FABRIC_SCRATCH_SINK, to->key, context),
-		       status);
+	return fabric_result(fabric_issue_notify(fabric_ofi(of), target, notify, context), status);
 }
 
 static void cancel(struct fabric *of, struct fabric_context *context)
@@ -199,7 +195,7 @@ static int take_events(struct fabric *of, struct fabric_event *event, uint32_t r
 {
 	struct fabric_ofi *f = fabric_ofi(of);
 	struct fi_cq_data_entry entry[FABRIC_BATCH];
-	int events = f->staging ? fabric_staged_retry(f, event, room) : 0;
+	int events = f->staging ? fabric_staged_go_on(f, event, room) : 0;
 	room -= (uint32_t)events;
 	ssize_t n = room ? fi_cq_read(f->cq, entry, room < FABRIC_BATCH ? room : FABRIC_BATCH) : -FI_EAGAIN;
 	if (n == -FI_EAGAIN)
@@ -228,7 +224,7 @@ static int may_sleep(struct fabric *of)
 {
 	struct fabric_ofi *f = fabric_ofi(of);
 	struct fid *cq = &f->cq->fid;
-	return fi_trywait(f->fabric, &cq, 1) == FI_SUCCESS;
+	return !(f->staging && fabric_staged_busy(f)) && fi_trywait(f->fabric, &cq, 1) == FI_SUCCESS;
 }
 
 const struct fabric_ops fabric_ofi_ops = {.stop = fabric_ofi_stop,

@@ -57,6 +57,8 @@ struct fabric_ofi {
 	struct fabric_local *local;   /* [segments] */
 	struct fabric_remote *remote; /* [ranks][segments] */
 	struct fabric_staging *staging; /* NULL: no memory of any rank is staged */
+	int always_staged;		/* as `staged` in struct fabric_want */
+	uint64_t piece;			/* as in struct fabric_want */
 	/* Contexts for fabric_test(). They stay in place after the test, because an operation that timed out may end
 	 * later. */
 	struct fabric_context test[FABRIC_TESTS];
@@ -102,16 +104,21 @@ ssize_t fabric_issue(struct fabric_ofi *f, const struct fabric_io *io, struct fa
 int fabric_hmem(struct fabric_ofi *f, const struct loom_segments *segments, uint32_t segment,
 		const struct loom_memory_key *key, struct fabric_local *here);
 
+/* Notifies a rank by a put of 8 bytes with immediate data. Returns 0 or libfabric's error. */
+ssize_t fabric_issue_notify(struct fabric_ofi *f, uint32_t target, uint32_t notify, struct fabric_context *context);
+
 /* fabric_staged.c, used if f->staging is not NULL. open: collective over the ranks, after the segments are known.
  * start: as in struct fabric_ops. context: converts the context that the caller has given for an operation into the
- * context that the provider gets. event: returns 1 if an event is for the caller; it may change the event. retry: sends
- * messages for which there was no room, and returns events for operations that failed. */
+ * context that the provider gets. event: returns 1 if an event is for the caller; it may change the event. go_on:
+ * continues operations whose copies have ended or for which there was no room, and returns events of operations that
+ * have ended. busy: returns 1 if go_on() has work left. */
 int fabric_staged_open(struct fabric_ofi *f, const struct loom_segments *segments, struct loom_error *err);
 void fabric_staged_close(struct fabric_ofi *f);
 int fabric_staged_start(struct fabric_ofi *f, const struct fabric_io *io, struct fabric_context *context, int *status);
 struct fabric_context *fabric_staged_context(struct fabric_ofi *f, struct fabric_context *owner);
 int fabric_staged_event(struct fabric_ofi *f, struct fabric_event *e);
-int fabric_staged_retry(struct fabric_ofi *f, struct fabric_event *event, uint32_t room);
+int fabric_staged_go_on(struct fabric_ofi *f, struct fabric_event *event, uint32_t room);
+int fabric_staged_busy(const struct fabric_ofi *f);
 
 /* Converts a code of libfabric into 0, LOOM_EAGAIN, or LOOM_EIO with *status. */
 int fabric_result(ssize_t code, int *status);

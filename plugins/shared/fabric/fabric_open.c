@@ -217,6 +217,8 @@ static int try_provider(const struct loom_host *host, const struct fabric_want *
 		f->is.ops = &fabric_ofi_ops;
 		f->is.host = host;
 		f->devices = (int)want->devices;
+		f->always_staged = (int)want->staged;
+		f->piece = want->piece;
 		f->scratch = host->alloc(host, FABRIC_SCRATCH_BYTES);
 		f->peer = host->alloc(host, host->ranks * sizeof(*f->peer));
 		f->scratch_remote = host->alloc(host, host->ranks * sizeof(*f->scratch_remote));

@@ -233,6 +233,10 @@ struct gpu_driver {
 	 * NULL, else from `from` to the GPU. notify_flush() waits for the copies of the channel. */
 	int (*notify_copy)(struct gpu *d, void *channel, uint64_t at, void *to, const void *from, uint64_t bytes);
 	int (*notify_flush)(struct gpu *d, void *channel);
+	/* Copies in the stream of the channel, and then stores `value` at `word`, without waiting. The copy needs no
+	 * multiprocessor, unless both addresses are on one GPU. Called between enter() and leave(). NULL: not supported. */
+	int (*queue_copy)(struct gpu *d, void *channel, uint64_t to, uint64_t from, uint64_t bytes, uint64_t word,
+			  uint64_t value);
 };
 
 /* Initialisers of struct gpu_driver. Each function has the name of its field, except where this name has another
@@ -254,6 +258,14 @@ struct mapping {
 	uint64_t base;  /* address from alloc(), which free() takes; only if `own` is 1 */
 	int own;        /* 1: gpu_mem_alloc() made it */
 	int registered; /* 1: this device registered the memory, and must unregister it */
+};
+
+/* Copies beside workers, which end in order. */
+struct gpu_queue {
+	void *channel;	  /* from notify_open(); NULL: not prepared */
+	uint64_t *ended;  /* number of the last copy that has ended, in host memory; the stream stores it */
+	uint64_t view;	  /* address of that word on the GPU */
+	uint64_t started; /* number of the last copy that was started */
 };
 
 /* Why the device is unusable. LOST_HUNG: the kernel hangs, so no call may wait for it. LOST_DEAD: the context is
@@ -285,6 +297,7 @@ struct gpu {
 	struct gpu_kernel collective; /* the kernel for collectives, if the program has used one */
 	struct mapping *mappings;
 	struct borrowed *borrowed;    /* list of the open memory of other processes */
+	struct gpu_queue queue[LOOM_COPIES]; /* [enum loom_copy] */
 	struct loom_gpu_words *words; /* words in host memory that the host polls */
 	uint64_t words_view;
 	uint64_t gate;         /* address of a struct loom_gpu_gate and of one stage word per worker after it */
@@ -388,6 +401,13 @@ int gpu_copy_in(void *self, const struct loom_memory *memory, uint64_t offset, c
 		struct loom_error *err);
 int gpu_copy_out(void *self, const struct loom_memory *memory, uint64_t offset, void *to, uint64_t bytes,
 		 struct loom_error *err);
+/* copies.c. copies_close() is called between enter() and leave(). */
+int gpu_copy_start(void *self, const struct loom_memory *memory, uint64_t offset, uint64_t other, uint64_t bytes,
+		   uint32_t how, uint64_t *number, struct loom_error *err);
+int gpu_copy_ended(void *self, uint32_t how, uint64_t number);
+void copies_close(struct gpu *d);
+/* Returns 1 if `at` is from gpu_mem_open(), and the memory is on another GPU. */
+int memory_is_remote(const struct gpu *d, uint64_t at);
 int gpu_mem_key(void *self, const struct loom_memory *memory, struct loom_memory_key *key, struct loom_error *err);
 int gpu_mem_open(void *self, const struct loom_memory_key *key, uint64_t *at, struct loom_error *err);
 void gpu_mem_close(void *self, uint64_t at);
@@ -480,7 +500,7 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 	.muster = gpu_muster, .tally = gpu_tally, .enqueue = gpu_enqueue, .captures = gpu_captures,                    \
 	.rest = gpu_rest, .drain = gpu_drain, .collective = gpu_collective, .adopt = gpu_adopt, .disown = gpu_disown,                                                  \
 	.wait = gpu_wait, .wake = gpu_wake, .states = gpu_states, .retire = gpu_retire, .copy_in = gpu_copy_in,        \
-	.copy_out = gpu_copy_out, .interrupt = gpu_interrupt, .time_slicing = gpu_time_slicing
+	.copy_out = gpu_copy_out, .copy_start = gpu_copy_start, .copy_ended = gpu_copy_ended, .interrupt = gpu_interrupt, .time_slicing = gpu_time_slicing
 
 /* Lists the driver functions that all vendors have. api: the prefix of their names; `cu` gives X(cuInit). */
 #define GPU_CALLS_MAP(X, api)											\

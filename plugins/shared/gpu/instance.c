@@ -143,6 +143,7 @@ void gpu_destroy(void *self)
 			d->driver->free(d, d->gate);
 		if (d->words)
 			d->driver->host_free(d, d->words);
+		copies_close(d);
 		gpu_leave(d);
 	}
 	if (d->attached)

@@ -253,6 +253,7 @@ _Static_assert(sizeof(((struct key *)0)->bus) <= sizeof(((struct gpu *)0)->bus),
 struct borrowed {
 	struct borrowed *next;
 	uint64_t base, at;
+	int remote; /* 1: the memory is on another GPU */
 };
 
 /* Returns a random number for this process, because process numbers are unique only within a container. */
@@ -329,6 +330,7 @@ static int borrow(struct gpu *d, const struct key *k, uint64_t *at, struct loom_
 		return gpu_fail(d, err, rc, NULL);
 	}
 	b->at = *at = b->base + k->offset;
+	b->remote = strcmp(k->bus, d->bus) != 0;
 	b->next = d->borrowed;
 	d->borrowed = b;
 	return 0;
@@ -369,6 +371,14 @@ void gpu_mem_close(void *self, uint64_t at)
 	gpu_leave(d);
 	*of = b->next;
 	d->host->free(d->host, b);
+}
+
+int memory_is_remote(const struct gpu *d, uint64_t at)
+{
+	const struct borrowed *b = d->borrowed;
+	while (b && b->at != at)
+		b = b->next;
+	return b && b->remote;
 }
 
 int memory_view(struct gpu *d, const struct loom_segment *segment, uint64_t *view, struct loom_error *err)

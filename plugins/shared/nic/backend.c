@@ -15,7 +15,9 @@ int nic_open_fabric(struct nic *nic, int rma, struct loom_error *err)
 				   .trigger = (uint32_t)nic->ops->needs_trigger,
 				   .devices = o->memory == NIC_DEVICE_MEMORY,
 				   .rma = (uint32_t)rma,
-				   .sleep = o->wait == NIC_SLEEP};
+				   .sleep = o->wait == NIC_SLEEP,
+				   .staged = o->copies == NIC_STAGED_COPIES,
+				   .piece = o->piece};
 	if (sim && want.trigger)
 		return LOOM_FAIL(
 		    nic->host, err, LOOM_ENOTSUP,

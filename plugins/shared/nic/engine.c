@@ -138,6 +138,7 @@ static struct nic_request *take_request(struct nic *nic, uint32_t state)
 	nic->free_request = f->next;
 	f->state = state;
 	f->epoch = nic->epoch;
+	f->began_ns = 0;
 	f->next = LIST_NONE;
 	nic->in_flight++;
 	return f;
@@ -160,6 +161,10 @@ static void complete_request(struct nic *nic, struct nic_request *f, int status)
 		if (status)
 			nic_fail(nic, LOOM_EIO, "an operation with rank %u failed: %s", f->io.target,
 				 fabric_strerror(status));
+		if (f->began_ns && !status) {
+			nic->timed++;
+			nic->timed_ns += nic_now(nic) - f->began_ns;
+		}
 		nic_complete(nic, f->slot, f->chain, status);
 		if (f->post != LIST_NONE)
 			list_done(&nic->list, f->post);
@@ -355,6 +360,8 @@ int nic_run(struct nic *nic, const struct loom_trigger_post *what, uint32_t post
 		__builtin_prefetch((const void *)(behind + i));
 	if (what->op == LOOM_NET_RECV)
 		nic->receiving++;
+	else if (nic->opts->stamp)
+		f->began_ns = nic_now(nic);
 	int status = NIC_EINVAL;
 	int rc = what->flags ? apply_argument(nic, what, argument, &f->io) : 0;
 	if (!rc)

@@ -14,12 +14,13 @@
 enum { NIC_SPIN, NIC_YIELD, NIC_SLEEP };
 enum { NIC_COUNTS, NIC_DEVICE_COUNTS };
 enum { NIC_HOST_MEMORY, NIC_DEVICE_MEMORY };
+enum { NIC_DIRECT_COPIES, NIC_STAGED_COPIES };
 
 struct nic_opts {
 	const char *provider, *address, *core;
 	uint32_t posts, tags, slots, arrivals, fifo, in_flight;
-	uint32_t wait, polls, counting, memory;
-	uint64_t nap;
+	uint32_t wait, polls, counting, memory, copies;
+	uint64_t nap, piece;
 	uint8_t stamp;
 	struct simnet_model net;
 };
@@ -50,7 +51,7 @@ struct nic_table {
 			 "Whether completions and arrivals carry the time, for measurements.", .section = "trigger")
 
 /* The option rows of every plug-in with a NIC. */
-extern const char *const nic_waits[], *const nic_countings[], *const nic_memories[];
+extern const char *const nic_waits[], *const nic_countings[], *const nic_memories[], *const nic_copies[];
 #define NIC_ROWS                                                                                   \
 	LOOM_OPT(struct nic_opts, provider, LOOM_OPT_STR, "auto", \
 			 "Provider of libfabric: shm, tcp, net, sockets, or its full name with + for ;. auto: the " \
@@ -72,6 +73,13 @@ extern const char *const nic_waits[], *const nic_countings[], *const nic_memorie
 				 "Memory of the workloads' buffers, which operations read and write. host: host " \
 				 "memory. device: where the transport puts memory of devices; the NIC's thread " \
 				 "copies data of a GPU.", .choices = nic_memories, .section = "trigger"), \
+		LOOM_OPT(struct nic_opts, copies, LOOM_OPT_ENUM, "auto", \
+				 "memory = device: how the NIC's thread copies data between GPUs. auto: directly if " \
+				 "one GPU reaches the other, else staged. staged: through host memory.", \
+				 .choices = nic_copies, .section = "trigger"), \
+		LOOM_OPT(struct nic_opts, piece, LOOM_OPT_SIZE, "128KiB", \
+				 "memory = device: size of the pieces in which a put is staged.", \
+				 .min = 4096, .max = 1ull << 30, .section = "trigger"), \
 		LOOM_OPT(struct nic_opts, in_flight, LOOM_OPT_U32, "256", \
 				 "Most operations that are in flight with the provider.", \
 				 .min = 1, .max = 2048, .section = "trigger"), \
@@ -99,6 +107,7 @@ struct nic_request {
 	uint64_t chain; /* tag to which a successful completion adds one; 0: none */
 	/* value of nic.epoch when the request was taken: a request of an earlier sample counts nothing when it ends */
 	uint64_t epoch;
+	uint64_t began_ns; /* with stamp = yes: when the operation was started */
 	uint32_t slot, notify; /* completion slot, 0: none; arrival word to notify after the operation, 0: none */
 	uint32_t post;	       /* index in nic.list, or LIST_NONE */
 	uint32_t state;	       /* enum in engine.c; 0: free */
@@ -191,7 +200,10 @@ struct nic {
 	/* With stamp = yes: the times at which polls first and last found triggers, and the value of `fires` at the
 	 * first time. */
 	uint64_t first_ns, last_ns, first_fires;
-	uint64_t cpu_ns; /* CPU time that the engine thread had used when the sample began */
+	/* With stamp = yes: number of operations that have completed, and the sum of their times. */
+	uint64_t timed, timed_ns;
+	/* Values when the sample began: CPU time of the engine thread, and the sums of struct fabric. */
+	uint64_t cpu_ns, copy_ns, start_ns;
 	/* Number of engine steps that workers have taken for the engine thread; value of `helps` that the thread saw
 	 * last. */
 	uint32_t helps, helped;

@@ -11,6 +11,7 @@
 const char *const nic_waits[] = {"spin", "yield", "nap", NULL};
 const char *const nic_countings[] = {"nic", "device", NULL};
 const char *const nic_memories[] = {"host", "device", NULL};
+const char *const nic_copies[] = {"auto", "staged", NULL};
 
 int nic_policy_create(const struct loom_host *host, const void *opts, const struct nic_ops *ops,
 		      void **self, struct loom_error *err)
@@ -179,6 +180,9 @@ int nic_policy_init(void *self, const struct loom_layout *layout, const struct l
 	nic->fires = nic->runs = nic->arrivals = 0;
 	nic->counts_arrivals = 0;
 	nic->first_ns = nic->last_ns = 0;
+	nic->timed = nic->timed_ns = 0;
+	nic->copy_ns = nic->fabric->copy_ns;
+	nic->start_ns = nic->fabric->start_ns;
 	nic->cpu_ns = nic_thread_cpu_ns(nic);
 	struct nic_shape shape = nic->shape;
 	memset(nic->base, 0, nic->bytes);
@@ -217,12 +221,20 @@ int nic_policy_collect(void *self, const struct loom_layout *layout, const struc
 	uint64_t fires = nic->fires, runs = nic->runs, arrivals = nic->arrivals;
 	double seconds = (double)(nic->last_ns - nic->first_ns) / 1e9;
 	uint64_t cpu = nic_thread_cpu_ns(nic) - nic->cpu_ns;
+	double timed = (double)nic->timed, operation = (double)nic->timed_ns,
+	       copy = (double)(nic->fabric->copy_ns - nic->copy_ns), start = (double)(nic->fabric->start_ns - nic->start_ns);
 	nic_unlock(nic);
 	/* The time extends from the first poll that found triggers to the last such poll. The triggers of the first
 	 * poll do not count. */
 	if (seconds > 0)
 		host->metric(host, report, "trigger.taken_per_s", "triggers/s", LOOM_BETTER_MORE,
 			     (double)(fires - nic->first_fires) / seconds);
+	if (timed > 0)
+		host->metric(host, report, "trigger.operation_ns", "ns", LOOM_BETTER_LESS, operation / timed);
+	if (timed > 0 && copy > 0) {
+		host->metric(host, report, "trigger.copy_ns", "ns", LOOM_BETTER_LESS, copy / timed);
+		host->metric(host, report, "trigger.copy_start_ns", "ns", LOOM_BETTER_LESS, start / timed);
+	}
 	host->metric(host, report, "trigger.fires", "", LOOM_BETTER_NONE, (double)fires);
 	host->metric(host, report, "trigger.operations", "", LOOM_BETTER_NONE, (double)runs);
 	host->metric(host, report, "trigger.arrivals", "", LOOM_BETTER_NONE, (double)arrivals);
