@@ -7,6 +7,7 @@
 # triggers requests barriers reduce oneway meet peers collectives training tax uneven. Default: all but uneven, which takes ten
 # minutes. gpus, meet, peers, collectives and training need two GPUs. With one GPU, the ranks of `ranks` share it by NVIDIA's MPS,
 # and in `oneway` a rank sends to itself.
+# WAITS_CORES (0-1) are the two cores of the consumers on a CPU in `waits`.
 # The environment may name compiled programs: GPU_LINK for gpu_link.cu, and likewise GPU_BARRIERS, GPU_REDUCE, GPU_PEERS,
 # GPU_CONTAINS, GPU_TAX, GPU_UNEVEN, GPU_RIVALS, GPU_NVSHMEM and GPU_LSA. BARRIERS has the barriers to measure.
 # peers, oneway and meet also measure NVSHMEM and NCCL's device API (LSA) on two GPUs, if their headers and libraries are here: in the
@@ -82,6 +83,22 @@ another() {
 		else if (u ~ /^k/) f = 1e3; else if (u ~ /^M/) f = 1e6; else if (u ~ /^G/) f = 1e9
 		else if (u ~ /^T/) f = 1e12
 		printf "%.6g\n", v * f }' "$tmp/out"
+}
+
+# lost_on FIRST-LAST: reads the lines of /proc/stat after and before a run, side by side. Prints which part of the time of these cores
+# went to the kernel, to interrupts and to other virtual machines.
+lost_on() {
+	awk -v from="${1%-*}" -v to="${1#*-}" '{
+		core = substr($1, 4) + 0
+		n = NF / 2
+		for (i = 2; i <= 9 && core >= from && core <= to; i++) {
+			d = $i - $(n + i)
+			all += d
+			if (i == 4) kernel += d
+			if (i == 7 || i == 8) interrupts += d
+			if (i == 9) stolen += d
+		}
+	} END { if (all) printf "%.1f %.1f %.1f", 100 * kernel / all, 100 * interrupts / all, 100 * stolen / all }'
 }
 
 # line LABEL ARGUMENTS...: prints tasks/s, exit time, and the ratio to $base. The first line of a table sets $base.
@@ -560,9 +577,10 @@ for t in $tables; do
 		# On each of two cores, a computing thread runs beside 64 waiters. These runs alternate with runs of the thread alone,
 		# since clock rates change.
 		printf '\nfrom the release by the GPU until its consumer, one of 64 on a core, goes on, us; and a thread that computes there, of alone\n\n'
-		printf '| %-24s | %12s | %20s |\n|---|---|---|\n' '' us computing
+		printf '| %-24s | %12s | %20s | %-30s |\n|---|---|---|---|\n' '' us computing 'kernel, interrupts, stolen, %'
+		cores=${WAITS_CORES:-0-1}
 		set -- --set run.devices='cuda:0 cpu:0' --set scheduler.use= --set termination.use= --set run.workload=resume \
-			--set device.cuda.workers=1 --set device.cpu.cores=0-1 \
+			--set device.cuda.workers=1 --set device.cpu.cores=$cores \
 			--set device.cpu.workers=130 --set workload.resume.of=65 --set workload.resume.computing=1 \
 			--set workload.resume.work=100000 --set workload.resume.iterations=640
 		parked=1
@@ -570,16 +588,42 @@ for t in $tables; do
 			sync=${how%.*}
 			case $how in *.*) notify="--set sync.$sync.notify=${how#*.}" ;; *) notify= ;; esac
 			base=$(median compute_s "$@" --set sync.use=futex --set workload.resume.waiters=0 || echo 0)
+			grep '^cpu[0-9]' /proc/stat >"$tmp/times"
 			us=$(median resumed_p50 "$@" --set sync.use="$sync" $notify --set workload.resume.waiters=64 || echo 9)
+			grep '^cpu[0-9]' /proc/stat | paste -d ' ' - "$tmp/times" | lost_on "$cores" >"$tmp/lost"
 			share=$(awk -v a="$base" -v b="$(another compute_s)" 'BEGIN { print (b ? a / b : 0) }')
 			[ $sync = backoff ] || parked=$(awk -v a="$parked" -v b="$share" 'BEGIN { print (b < a ? b : a) }')
-			awk -v l="$how" -v u="$us" -v s="$share" 'BEGIN { printf "| %-24s | %12.2f | %20.4f |\n", l, u * 1e6, s }'
+			awk -v l="$how" -v u="$us" -v s="$share" -v o="$(cat "$tmp/lost")" \
+				'BEGIN { printf "| %-24s | %12.2f | %20.4f | %-30s |\n", l, u * 1e6, s, o }'
 		done
 		echo
 		bar resume_us "$(awk -v a="$small" -v b="$load" 'BEGIN { print a * 1e6 - b / 2 }')" '<=' 3
 		bar resume_4k_us "$(awk -v a="$large" -v b="$load" 'BEGIN { print a * 1e6 - b / 2 }')" '<=' 3
 		bar resume_computing "$(awk -v a="$alone" -v b="${beside:-0}" 'BEGIN { print (b ? a / b : 0) }')" '>=' 0.98
 		bar resume_computing_cpu "$parked" '>=' 0.93
+		# From a release until the acknowledgement of the consumer is back, without a subtraction. `beside`: with computing
+		# warps, as above.
+		if grep -q '^cuda: GPU 1  *ok' "$tmp/doctor"; then
+			printf '\nfrom the release by a GPU until the acknowledgement of its consumer on the other GPU is back; us, median\n\n'
+			printf '| %-24s | %12s | %12s | %20s |\n|---|---|---|---|\n' '' '8 bytes' '4 KiB' '8 bytes, beside'
+			set -- --set run.devices='cuda:0 cuda:1' --set scheduler.use= --set termination.use= --set run.workload=resume \
+				--set device.cuda.worker=warp --set device.cuda.warps=16 --set workload.resume.of=16 \
+				--set workload.resume.waiters=8 --set workload.resume.iterations="$((160 * sms))"
+			for sync in poll backoff warp; do
+				two=$(median resumed_p50 "$@" --set sync.use=$sync --set device.cuda.workers=32 \
+					--set workload.resume.computing=0 || echo 9)
+				two_large=$(median resumed_p50 "$@" --set sync.use=$sync --set device.cuda.workers=32 \
+					--set workload.resume.computing=0 --set workload.resume.size=512 || echo 9)
+				two_beside=$(median resumed_p50 "$@" --set sync.use=$sync --set device.cuda.workers="$((32 * sms))" \
+					--set workload.resume.computing=8 --set workload.resume.work=4000 || echo 9)
+				echo "$two $two_large $two_beside" | awk -v l=$sync '{ printf "| %-24s | %12.2f | %12.2f | %20.2f |\n", l,
+					$1 * 1e6, $2 * 1e6, $3 * 1e6 }'
+			done
+			echo
+			bar resume_two_gpus_us "$(echo "$two" | awk '{ print $1 * 1e6 }')" '<=' 2.2
+			figure resume_two_gpus_4k_us "$(echo "$two_large" | awk '{ print $1 * 1e6 }')"
+			figure resume_two_gpus_beside_us "$(echo "$two_beside" | awk '{ print $1 * 1e6 }')"
+		fi
 		printf '\nhow consumers wait: two instances on this GPU, 512 workers each, 16 warps a block; ms, and of poll\n\n'
 		printf '| %-44s | %12s | %12s | %12s |\n|---|---|---|---|\n' '' poll 'backoff, of it' 'warp, of it'
 		for job in 'stn size=2048' 'c2d size=256' 'bs size=1000' 'pattern iterations=50' \

@@ -88,6 +88,7 @@ int loom__drive_launch(struct loom__drive *d, enum loom_entry entry)
 						    .counters = LOOM__DRIVE_REF(counters),
 						    .probe = d->probe,
 						    .global = d->global,
+						    .on_device = d->on_device[i],
 						    .registry = d->registry,
 						    .local_bytes = d->local_bytes,
 						    .attachment = d->attachment,

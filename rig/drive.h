@@ -31,7 +31,7 @@ struct loom__drive {
 	struct loom_memory memory;         /* the memory of device 0 */
 	struct loom_segment segment[3];    /* 1: struct loom__drive_shared; 2: for the test */
 	struct loom__drive_shared *shared; /* the address for the host */
-	loom_ref probe, global[LOOM_KINDS], registry[LOOM_KINDS];
+	loom_ref probe, global[LOOM_KINDS], registry[LOOM_KINDS], on_device[LOOM__DRIVE_DEVICES][LOOM_KINDS];
 	uint64_t local_bytes[LOOM_KINDS];
 	struct loom_sched_dev sched;
 	struct loom_device_code code;

@@ -109,6 +109,14 @@ crossings() {
 			--set run.timeout=300ms \
 			--set workload.exchange.tp=400000
 	done
+	# Two coherent GPUs: flags and items are in the memory of the consumers' GPU.
+	for size in 1 300; do
+		crossing warp resume 0 verified --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0 \
+			--set workload.resume.size=$size
+	done
+	crossing warp gem 0 verified --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0
+	crossing warp pattern 124 'no end after 0.3 s' --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0 \
+		--set run.timeout=300ms --set workload.exchange.tp=400000
 	for sync in futex wic; do
 		crossing $sync resume 0 verified --set run.devices='cuda:0 cpu:0' --set sync.$sync.notify=interrupt
 	done

@@ -30,7 +30,8 @@ FAKE_FN int sync_rig_blocks(struct sync_rig *s, const struct loom_need *need)
 	struct loom__drive *r = &s->r;
 	uint64_t head = SYNC_RIG_WORKERS * sizeof(loom_ref), line = 63;
 	uint64_t global = (need->global + line) & ~line, worker = (need->worker + line) & ~line;
-	int rc = r->ops->mem_alloc(r->self[0], head + global + r->layout.workers * worker, LOOM_MEMORY_HOST, &s->memory,
+	uint64_t device = (need->device + line) & ~line, workers = r->layout.workers * worker;
+	int rc = r->ops->mem_alloc(r->self[0], head + global + workers + r->n * device, LOOM_MEMORY_HOST, &s->memory,
 				   &r->err);
 	for (uint32_t i = 1; !rc && i < r->n; i++)
 		rc = r->ops->mem_map(r->self[i], &s->memory, &r->err);
@@ -39,10 +40,14 @@ FAKE_FN int sync_rig_blocks(struct sync_rig *s, const struct loom_need *need)
 	char *at = s->memory.host;
 	loom_ref *registry = s->memory.host;
 	s->view = (struct loom_view){
-		.size = sizeof(s->view), .global = at + head, .worker = s->worker_block, .device = s->device_block};
+	    .size = sizeof(s->view), .global = at + head, .worker = s->worker_block, .device = s->device_block};
 	for (uint32_t w = 0; w < r->layout.workers; w++) {
 		s->worker_block[w] = at + head + global + w * worker;
 		registry[w] = SYNC_RIG_REF(s, s->worker_block[w]);
+	}
+	for (uint32_t d = 0; device && d < r->n; d++) {
+		s->device_block[d] = at + head + global + workers + d * device;
+		r->on_device[d][LOOM_SYNC] = SYNC_RIG_REF(s, s->device_block[d]);
 	}
 	r->segment[2] = (struct loom_segment){.memory = &s->memory, .bytes = s->memory.bytes, .owner = -1};
 	r->global[LOOM_SYNC] = SYNC_RIG_REF(s, s->view.global);

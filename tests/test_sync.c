@@ -5,23 +5,23 @@
 #include "sync_rig.h"
 
 static const char *const every[] = {
-	"sync_poll",
-	"sync_poll probe=atomic",
-	"sync_poll transfer=demand",
-	"sync_poll transfer=push",
-	"sync_backoff wait=spin",
-	"sync_backoff wait=yield",
-	"sync_backoff wait=nap",
-	"sync_warp",
-	"sync_futex",
-	"sync_futex polls=50",
-	"sync_wic",
-	"sync_wic mode=copy",
-	"sync_wic eager=no",
-	"sync_wic eager=no mode=copy",
-	"sync_wic companions=2",
-	"sync_wic activate=monitor",
-	"sync_wic activate=monitor mode=copy shards=4",
+    "sync_poll",
+    "sync_poll probe=atomic",
+    "sync_poll transfer=demand",
+    "sync_poll transfer=push",
+    "sync_backoff wait=spin",
+    "sync_backoff wait=yield",
+    "sync_backoff wait=nap",
+    "sync_warp",
+    "sync_futex",
+    "sync_futex polls=50",
+    "sync_wic",
+    "sync_wic mode=copy",
+    "sync_wic eager=no",
+    "sync_wic eager=no mode=copy",
+    "sync_wic companions=2",
+    "sync_wic activate=monitor",
+    "sync_wic activate=monitor mode=copy shards=4",
 };
 #define EVERY (sizeof(every) / sizeof(every[0]))
 static const char *const isolations[] = {"thread", "process"};
@@ -95,6 +95,43 @@ TEST(stream)
 	}
 }
 
+/* ---- where flags are */
+
+/* With sync_warp, an item of 8 bytes is in a flag in the memory of the consumers' device, so that its workers poll
+ * their own memory. A larger item is there, too. */
+enum { NEAR_MARK = 0x5eed1234 };
+static void publish_one(struct loom_ctx *c)
+{
+	uint64_t item[8];
+	for (int i = 0; i < 8; i++)
+		item[i] = NEAR_MARK * 0x100000001ull;
+	if (c->worker == 0)
+		sync_row(c)->code = LOOM_CALL(sync, publish, c, 0, 0, item, sync_row(c)->id, 0);
+}
+
+static int has_mark(const void *block, uint64_t bytes)
+{
+	uint32_t mark = NEAR_MARK;
+	return memmem(block, bytes, &mark, sizeof(mark)) != NULL;
+}
+
+TEST(near)
+{
+	for (uint64_t bytes = 8; bytes <= 64; bytes += 56) {
+		struct loom_channel k = {.slots = 4, .readers = 1, .from = 0, .to = 1, .item_bytes = bytes};
+		struct loom_need need = {.size = sizeof(need)};
+		CU_ASSERT_EQUAL_FATAL(open_rig("sync_warp", "thread", 2, &k, 1, publish_one), 0);
+		CU_ASSERT_EQUAL_FATAL(rig.ops->need(rig.self, &rig.r.layout, &need, &rig.r.err), 0);
+		sync_rig_clear(&rig);
+		sync_rig_rows(&rig)[0].id = (int64_t)bytes;
+		CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
+		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[0].code, 0);
+		CU_ASSERT(has_mark(rig.worker_block[2], need.worker) || has_mark(rig.worker_block[3], need.worker));
+		CU_ASSERT(!has_mark(rig.view.global, need.global));
+		sync_rig_end(&rig);
+	}
+}
+
 /* ---- deadlines of producers, whose only slot is never released */
 static void be_blocked(struct loom_ctx *c)
 {
@@ -146,15 +183,12 @@ static void all_there(void)
 	usleep(20000); /* by then the consumers sleep */
 }
 
-static const struct loom_channel unpublished = {.slots = 4, .readers = 1, .from = 0, .to = 1,
-						.item_bytes = 8};
+static const struct loom_channel unpublished = {.slots = 4, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
 
 TEST(stop)
 {
 	for (size_t i = 0; i < 2 * EVERY; i += STEP) {
-		CU_ASSERT_EQUAL_FATAL(open_rig(every[i / 2], isolations[i % 2], 3, &unpublished, 1,
-					       wait_for_ever),
-				      0);
+		CU_ASSERT_EQUAL_FATAL(open_rig(every[i / 2], isolations[i % 2], 3, &unpublished, 1, wait_for_ever), 0);
 		sync_rig_clear(&rig);
 		CU_ASSERT_EQUAL_FATAL(sync_rig_start(&rig), 0);
 		all_there();

@@ -14,8 +14,9 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 	uint64_t polls = 0;
 	int result;
 	(void)sleepers;
-	while (!sync_wait_over(sync_poll_word(word), loom_stopped(c), want, until_ns, until_ns ? loom_clock_ns(c) : 0,
-			       &result)) {
+	/* Relaxed: sync_poisoned() has the fence that pairs with the release of `ended` in interrupt(). */
+	while (!sync_wait_over(sync_poll_word(word), loom_stopped(c) || loom_load_relaxed_sys(&sync_head(c)->ended),
+			       want, until_ns, until_ns ? loom_clock_ns(c) : 0, &result)) {
 		loom_yield(c);
 		polls++;
 	}

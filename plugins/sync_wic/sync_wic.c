@@ -283,7 +283,7 @@ static void fill_need(const struct wic *w, const struct loom_layout *layout, str
 	need_->worker = sizeof(struct sync_counters);
 	need_->global = w->bytes;
 	if (w->sync.crosses_link)
-		sync_lay_out_noncoherent(&w->sync, layout, NULL, need_);
+		(void)sync_lay_out_flags(&w->sync, layout, NULL, need_);
 }
 
 static int need(void *self, const struct loom_layout *layout, struct loom_need *need_, struct loom_error *err)
@@ -360,7 +360,7 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 	for (uint32_t i = 0; i < layout->workers; i++)
 		memset(view->worker[i], 0, sizeof(struct sync_counters));
 	if (w->sync.crosses_link)
-		sync_init_noncoherent(&w->sync, layout, view, w->bytes);
+		sync_init_flags(&w->sync, layout, view, w->bytes);
 	listener_resume(&w->listener);
 	return 0;
 }

@@ -6,6 +6,8 @@
  *   claim     each fetch_add returns a different number, and acquires the data that were published before
  *   complete  a reader copies a slot, then adds with release; the owner acquires the sum and overwrites the slot
  *   marked    a word and its mark are stored as one, without order: a load that returns the mark returns the word
+ *   flag      two words, each with half of an item and the number of the round, are stored without order. A thread that has
+ *             loaded both with the round has the item, and may return the slot by a relaxed store
  *   meet      threads store data, and release a counter of their GPU; the last one fences and stores a word, without order.
  *             A thread that loads the word without order, and then fences, sees the data of all
  *   line      as meet, but each thread is a last one, with a word of its own in a line. Each lane of a warp loads one word of
@@ -179,6 +181,41 @@ __global__ void marked(uint64_t *pairs, struct tally *t)
 	atomicAdd(&t->late, late);
 }
 
+/* A slot with a flag as in plugins/shared/sync/gpu_wait.dev.h. */
+struct slot {
+	uint64_t half[2], pad0[14];
+	uint32_t done, pad1[31];
+};
+#define HALF(i, high) ((uint64_t)(i) << 32 | (uint32_t)((i) * 0x9e3779b9u + (high)))
+
+__global__ void flags_out(struct slot *slots)
+{
+	struct slot *s = &slots[blockIdx.x * blockDim.x + threadIdx.x];
+	for (uint32_t i = 1; i <= ROUNDS / 10; i++) {
+		loom_store_marked_sys(s->half, HALF(i, 0), HALF(i, 1));
+		while (loom_load_relaxed_sys(&s->done) != i)
+			;
+	}
+}
+__global__ void flags_in(struct slot *slots, struct tally *t)
+{
+	struct slot *s = &slots[blockIdx.x * blockDim.x + threadIdx.x];
+	unsigned long long wrong = 0, early = 0, late = 0;
+	for (uint32_t i = 1; i <= ROUNDS / 10; i++) {
+		uint64_t low, high;
+		int waited = 0;
+		while ((high = loom_load_marked_sys(s->half, &low)) >> 32 != i || low >> 32 != i)
+			waited = 1;
+		wrong += low != HALF(i, 0) || high != HALF(i, 1);
+		early += waited;
+		late += !waited;
+		loom_store_relaxed_sys(&s->done, i);
+	}
+	atomicAdd(&t->wrong, wrong);
+	atomicAdd(&t->early, early);
+	atomicAdd(&t->late, late);
+}
+
 static int failures;
 
 static struct tally fetch(const struct tally *t)
@@ -312,6 +349,39 @@ static void marks_between(void)
 	report("marked", "GPU to GPU", fetch(t));
 	CHECK(GPU(Free)(t));
 	CHECK(GPU(Free)(pairs));
+}
+
+/* The first GPU has the slots, unless they are in host memory. The second GPU or the host stores rounds. */
+static void flags(const char *where, int host)
+{
+	struct slot *slots;
+	struct tally *t;
+	uint64_t bytes = PAIRS * sizeof(*slots);
+	if (host)
+		CHECK(HOST_MEMORY(&slots, bytes));
+	else
+		CHECK(DEVICE_MEMORY(&slots, bytes));
+	CHECK(DEVICE_MEMORY(&t, sizeof(*t)));
+	CHECK(GPU(Memset)(slots, 0, bytes));
+	CHECK(GPU(Memset)(t, 0, sizeof(*t)));
+	CHECK(GPU(DeviceSynchronize)());
+	flags_in<<<PAIRS, 1>>>(slots, t);
+	if (!host) {
+		CHECK(GPU(SetDevice)(1));
+		flags_out<<<PAIRS, 1>>>(slots);
+		CHECK(GPU(DeviceSynchronize)());
+		CHECK(GPU(SetDevice)(0));
+	}
+	for (uint32_t i = 1; host && i <= ROUNDS / 10; i++)
+		for (int p = 0; p < PAIRS; p++) {
+			while (__atomic_load_n(&slots[p].done, __ATOMIC_RELAXED) != i - 1)
+				;
+			__atomic_store_n(&slots[p].half[0], HALF(i, 0), __ATOMIC_RELAXED);
+			__atomic_store_n(&slots[p].half[1], HALF(i, 1), __ATOMIC_RELAXED);
+		}
+	report("flag", where, fetch(t));
+	CHECK(GPU(Free)(t));
+	CHECK(host ? HOST_FREE(slots) : GPU(Free)(slots));
 }
 
 /* A meeting of WRITERS blocks and a reader. Each member has cache lines of its own. */
@@ -448,8 +518,10 @@ int main(void)
 	marks("system scope, host mem", 1);
 	meetings("meet", meet, 1, "system scope", 0);
 	meetings("line", line, 32, "system scope", 0);
+	flags("CPU to GPU", 1);
 	if (has_second()) {
 		marks_between();
+		flags("GPU to GPU", 0);
 		meetings("meet", meet, 1, "GPU to GPU", 1);
 		meetings("line", line, 32, "GPU to GPU", 1);
 	}

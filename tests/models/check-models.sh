@@ -274,7 +274,7 @@ sync() {
 	mistake sync_wic NO_RING -DBY_MONITOR
 	mistake sync_wic TURN_LATE -DTURNS
 	right gpu_wait
-	for f in requested_early cleared_late flag_first not_counted place_taken place_kept parity_kept one_half; do
+	for f in requested_early cleared_late flag_first not_counted place_taken place_kept parity_kept one_half early_half; do
 		fault gpu_wait $f
 	done
 	right listener

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The monitor of plugins/shared/sync/gpu_wait.dev.h, from sm_90 on, for non-coherent devices. A producer stages items
- * of two slots in its memory, and stores their flags. A worker reads R rounds of both slots, and releases both after
+/* The monitor of plugins/shared/sync/gpu_wait.dev.h, from sm_90 on. A producer stages an item of slot 0 in its memory, and
+ * stores a flag. The flag of slot 1 has two halves, each with half of the item, which arrive in any order. A worker reads R rounds of both slots, and releases both after
  * each round. The monitor has one item at a time copied into the worker's place. An engine copies the item of slot 0,
- * and counts the bytes at the worker's barrier. The item of slot 1 comes from the two halves of its flag. A wait may
+ * and counts the bytes at the worker's barrier. The item of slot 1 comes from the two halves of its flag. If the place is
+ * taken, the worker reads slot 0 where it is staged, and the halves of slot 1 until both have arrived. A wait may
  * also end at its deadline without an item, and is then repeated. The worker must read the items that were sent. A
  * state without a next step may be reached only when all processes have ended.
  *   FAULT=requested_early   the worker sets `pending` before its request is written
@@ -12,7 +13,8 @@
  *   FAULT=place_taken       an item is copied over one that is not released
  *   FAULT=place_kept        a wait that ends without its item keeps the place
  *   FAULT=parity_kept       the worker waits for the phase that is over
- *   FAULT=one_half          the monitor takes one half of a flag for the other */
+ *   FAULT=one_half          the monitor takes one half of a flag for the other
+ *   FAULT=early_half        so does the worker that reads the flag itself */
 #include "fault.pml"
 #ifndef R
 #define R 2
@@ -25,6 +27,7 @@
 #define place_kept 6
 #define parity_kept 7
 #define one_half 8
+#define early_half 9
 #define NOTHING 2
 
 byte staged[2], flag[2], released[2]; /* the last round of each slot that was staged, flagged and released */
@@ -56,14 +59,10 @@ active proctype producer()
 		:: s < 2 ->
 			released[s] >= r;
 			if
-			:: FAULT == flag_first -> flag[s] = r + 1; staged[s] = 2 * (r + 1) + s
-			:: else ->
-				staged[s] = 2 * (r + 1) + s;
-				if
-				:: s == 1 -> low = 2 * (r + 1) + s
-				:: else
-				fi;
-				flag[s] = r + 1
+			:: FAULT == flag_first && s == 0 -> flag[s] = r + 1; staged[s] = 2 * (r + 1) + s
+			:: FAULT != flag_first && s == 0 -> staged[s] = 2 * (r + 1) + s; flag[s] = r + 1
+			:: s == 1 -> low = 2 * (r + 1) + s; flag[s] = r + 1
+			:: s == 1 -> flag[s] = r + 1; low = 2 * (r + 1) + s
 			fi;
 			s++
 		:: else -> break
@@ -164,7 +163,13 @@ inline read(s, r)
 {
 	if
 	:: here[s] -> assert(place == 2 * r + s)
-	:: else -> assert(staged[s] == 2 * r + s) /* the worker itself has copied the item */
+	:: !here[s] && s == 0 -> assert(staged[s] == 2 * r + s) /* the worker itself copies the item */
+	:: !here[s] && s == 1 ->
+		if
+		:: FAULT != early_half -> flag[1] >= r && low / 2 >= r
+		:: else
+		fi;
+		assert(low == 2 * r + 1)
 	fi
 }
 

@@ -57,14 +57,15 @@ LOOM_FN void sync_store_rounds(const struct loom_ctx *c, struct sync_head *h, co
 	loom_fetch_add_acq_rel_sys(word, 1u); /* an add, because a store would clear the poison bit */
 }
 #define sync_request_item(c, h, k, tag) ((void)0)
+#define sync_place(c, h, k, tag)        sync_item(h, k, tag)
 #ifndef SYNC_OWN_COPIES
 #define sync_read_item(c, h, k, tag) sync_item(h, k, tag)
 #endif
-#define sync_drop_item(c, k, tag)       ((void)0)
-#define sync_delivered(c)               NULL
-#define sync_flush_counters(c)          ((void)0)
-#define sync_wait_begin(c, ns)          ((void)0)
-#define sync_wait_end                   sync_wait_end_now
+#define sync_drop_item(c, k, tag) ((void)0)
+#define sync_delivered(c)         NULL
+#define sync_flush_counters(c)    ((void)0)
+#define sync_wait_begin(c, ns)    ((void)0)
+#define sync_wait_end             sync_wait_end_now
 #endif
 
 #ifndef SYNC_OWN_COPIES
@@ -108,7 +109,7 @@ LOOM_FN int SYNC_OP(reserve)(struct loom_ctx *c, uint32_t channel, uint32_t tag,
 	if (SYNC_LANE_WAITS(c))
 		rc = sync_await_free(c, k, sync_slot(h, k, tag), sync_round(k, tag), timeout_ns);
 	rc = (int)loom_from_lane0(c, (uint64_t)(int64_t)rc);
-	*at = sync_item(h, k, tag);
+	*at = sync_place(c, h, k, tag);
 	return rc;
 }
 
@@ -133,7 +134,7 @@ LOOM_FN int SYNC_OP(publish)(struct loom_ctx *c, uint32_t channel, uint32_t tag,
 	if (c->lane == 0) {
 		/* sync_store_rounds() is a release: it pairs with the acquire in sync_await() or sync_ready(). */
 		uint32_t *full = sync_full(c, h, k, tag);
-		sync_store_rounds(c, h, k, full, sync_round(k, tag) + 1, sync_item(h, k, tag));
+		sync_store_rounds(c, h, k, full, sync_round(k, tag) + 1, sync_place(c, h, k, tag));
 		sync_wake(c, full, &s->sleepers);
 		sync_add(c, publishes, 1);
 	}

@@ -13,9 +13,11 @@ struct sync {
 	uint32_t channels;
 	int wic;                   /* 1: also reports the metrics of sync_wic */
 	struct listener *listener; /* listener.h; NULL: there is none */
-	int crosses_link;          /* 1: the memory has the layout of gpu_wait.dev.h for non-coherent devices */
-	int copies;                /* 1: each item has room for a copy behind it, at half of the stride */
-	uint32_t setting[15];      /* settings; copied to sync_head.setting before each sample */
+	/* The memory has the layout of gpu_wait.dev.h. crosses_link: 1: for non-coherent devices; near: 1: for coherent
+	 * devices. At most one of them is set. */
+	int crosses_link, near;
+	int copies;           /* 1: each item has room for a copy behind it, at half of the stride */
+	uint32_t setting[15]; /* settings; copied to sync_head.setting before each sample */
 };
 
 void sync_init_instance(struct sync *s, const struct loom_host *host, const char *name);
@@ -37,14 +39,18 @@ void sync_interrupt(void *self, const struct loom_layout *layout, const struct l
 /* Returns the size in bytes of the part with head, channels and slots, without items. If `head` is not NULL, sets the
  * offsets in it. */
 uint64_t sync_lay_out(const struct sync *s, struct sync_head *head);
-/* For non-coherent devices. The block for the stack has need_->global bytes with head, channels and slots. The function
- * appends items and flags to it, and adds a block for each device. If `head` is not NULL, sets the offsets in it. */
-void sync_lay_out_noncoherent(const struct sync *s, const struct loom_layout *layout, struct sync_head *head,
-			      struct loom_need *need_);
-/* Initialises these blocks. begin: value of need_->global before sync_lay_out_noncoherent() was called. */
-void sync_init_noncoherent(const struct sync *s, const struct loom_layout *layout, const struct loom_view *view,
-			   uint64_t begin);
+/* For crosses_link or near. The block for the stack has need_->global bytes with head, channels and slots. The function
+ * appends items and flags to it, and adds a block for each device. With `near`, it also appends to need_->worker bytes
+ * of the workers' blocks. If `head` is not NULL, sets the offsets in it. Returns the end of the flags in the workers'
+ * blocks. */
+uint64_t sync_lay_out_flags(const struct sync *s, const struct loom_layout *layout, struct sync_head *head,
+			    struct loom_need *need_);
+/* Initialises these blocks. begin: value of need_->global before sync_lay_out_flags() was called. */
+void sync_init_flags(const struct sync *s, const struct loom_layout *layout, const struct loom_view *view,
+		     uint64_t begin);
 int sync_has_gpu(const struct loom_layout *layout);
+/* Marks the channels that are lost by the death of a device. */
+void sync_mark_lost(struct sync_head *head, uint32_t device);
 /* Sets the poison bit in all words and wakes the threads that sleep on them. code: LOOM_EDIED if a device died, else
  * LOOM_EINTR; device: the device that died. */
 void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, int code, uint32_t device);
@@ -52,10 +58,8 @@ void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, i
 /* Defines the table of a plug-in whose instance begins with a struct sync. The plug-in has a create() of its own.
  * `...`: additional ops. */
 #define SYNC_TABLE(name, ...)                                                                                          \
-	static const struct loom_sync_ops name##_ops = {.size = sizeof(struct loom_sync_ops),                          \
-							.create = create,                                              \
-							.channels = sync_channels,                                     \
-							__VA_ARGS__}
+	static const struct loom_sync_ops name##_ops = {                                                               \
+	    .size = sizeof(struct loom_sync_ops), .create = create, .channels = sync_channels, __VA_ARGS__}
 /* Defines the table of a plug-in whose create() calls sync_create(). */
 #define SYNC_OPS_TABLE(name)                                                                                           \
 	SYNC_TABLE(name, .destroy = sync_destroy, .need = sync_need, .init = sync_init, .collect = sync_collect,       \

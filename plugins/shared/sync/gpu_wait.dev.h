@@ -6,11 +6,12 @@
  * the hardware suspends the worker. The worker takes no issue slots until the monitor has found that the word has the
  * wanted value. So k waiting workers of a block cost one polling warp instead of k.
  *
- * The flag of a slot is its word `full`. Flags are packed, 32 to a line, in the memory of the device whose workers
- * wait. Producers store flags into this memory, and one load of the monitor's lanes covers 32 flags. If devices are
- * non-coherent (struct loom_layout), no word may have two writers. For such devices, flags and items are in host
- * memory, and a producer stores the number of rounds. Items for consumers on a GPU are copied to the GPU. An item of up
- * to 8 bytes is stored with the flag, which saves a round trip over the link.
+ * The flag of a slot holds its word `full`. With sync_warp, flags are in the memory of the device whose workers wait. A
+ * producer on another device stores the flag over the link, and the monitor polls memory of its own device. If devices
+ * are non-coherent (struct loom_layout), flags and items are in host memory, and items for consumers on a GPU are
+ * copied to the GPU. In both cases no word has two writers, and a producer stores the number of rounds. An item of up
+ * to 8 bytes is stored with the flag. This saves a fence of the producer, which would wait until the item has crossed
+ * the link, a fence of the monitor, and a trip to the item.
  *
  * A request belongs to one worker and is in shared memory. The worker writes it and then `pending` (release). The
  * monitor reads the request after `pending` (acquire), writes the result, and resumes the worker through a barrier. The
@@ -37,45 +38,40 @@ enum sync_setting { SYNC_PAUSE_NS = 10, SYNC_LOCAL_BYTES, SYNC_COUNTS, SYNC_GPUS
  * more of the link's rate from transfers. */
 #define SYNC_LINK_PAUSE_NS 200u
 
-/* How an item reaches a GPU: as a copy, for which the device's block has memory, or with the flag. */
+/* How an item reaches its consumer: as a copy, for which the device's block has memory, or with the flag. */
 enum sync_delivery { SYNC_BY_COPY = 1, SYNC_IN_FLAG };
 
-#define SYNC_FLAGS_PER_LINE 32u /* number of flags in a line */
-#define SYNC_LINE_BYTES     128u
-
-/* Returns the worker whose block has the flag of a slot, behind the counters. Lines of flags are spread over the
- * workers of the consumers' device. */
-LOOM_FN uint32_t sync_flag_home(const struct sync_channel *k, uint32_t slot)
-{
-	return k->first + slot / SYNC_FLAGS_PER_LINE % k->count;
-}
-
-LOOM_FN uint32_t *sync_flag(char *block, const struct sync_channel *k, uint32_t slot)
-{
-	return (uint32_t *)(block + k->flag_at + slot / SYNC_FLAGS_PER_LINE / k->count * SYNC_LINE_BYTES) +
-	       slot % SYNC_FLAGS_PER_LINE;
-}
-
-/* The flag of a slot, if devices are non-coherent. Each half holds the flag and four bytes of an item of up to 8 bytes,
- * and is written by one store. Slots are 32 bytes apart, because loads of several multiprocessors from the same 32
- * bytes of host memory are serialised. */
+/* The flag of a slot. Each half holds the flag and four bytes of an item of up to 8 bytes. So a half is complete by
+ * itself, and the two halves may arrive in any order. Slots are 32 bytes apart, because loads of several
+ * multiprocessors from the same 32 bytes of host memory are serialised. */
 struct sync_flag_word {
 	uint64_t half[2], pad[2]; /* each half: rounds << 32 | four bytes of the item */
 };
 
-LOOM_FN struct sync_flag_word *sync_flag_word(struct sync_head *h, const struct sync_channel *k, uint32_t tag)
+/* An item that a producer writes in place before it stores the item with its flag is so far behind the copy of the
+ * item, in the block of the producer's device. */
+#define SYNC_STAGED_AT 32u
+
+/* Returns the block of the worker that has the flag of a slot. */
+LOOM_FN char *sync_home(const struct loom_ctx *c, const struct sync_channel *k, uint32_t slot)
 {
-	return (struct sync_flag_word *)((char *)h + k->word_at) + tag % k->slots;
+	return (char *)loom_public(c, LOOM_SYNC, k->first + (slot >> k->shift));
+}
+
+LOOM_FN struct sync_flag_word *sync_flag_word(const struct loom_ctx *c, struct sync_head *h,
+					      const struct sync_channel *k, uint32_t tag)
+{
+	uint32_t slot = tag % k->slots;
+	if (!k->homes)
+		return (struct sync_flag_word *)((char *)h + k->word_at) + slot;
+	return (struct sync_flag_word *)(sync_home(c, k, slot) + k->word_at) + (slot & ((1u << k->shift) - 1));
 }
 
 LOOM_FN uint32_t *sync_full(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
 {
-	uint32_t slot = tag % k->slots;
 	if (k->word_at)
-		return (uint32_t *)&sync_flag_word(h, k, tag)->half[1] + 1;
-	if (!k->count)
-		return &sync_slot(h, k, tag)->full;
-	return sync_flag((char *)loom_public(c, LOOM_SYNC, sync_flag_home(k, slot)), k, slot);
+		return (uint32_t *)&sync_flag_word(c, h, k, tag)->half[1] + 1;
+	return &sync_slot(h, k, tag)->full;
 }
 
 LOOM_FN uint32_t *sync_done(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
@@ -114,9 +110,10 @@ LOOM_FN void sync_store_rounds(const struct loom_ctx *c, struct sync_head *h, co
 		loom_fetch_add_relaxed_sys(&h->raised_by_cpus, (uint64_t)1);
 	rounds &= SYNC_ROUNDS;
 	if (item && k->delivery == SYNC_IN_FLAG) {
-		uint64_t *half = (uint64_t *)(word - 3), both = *(const uint64_t *)item;
-		loom_store_relaxed_sys(half, (uint64_t)rounds << 32 | (uint32_t)both);
-		loom_store_release_sys(half + 1, (uint64_t)rounds << 32 | both >> 32);
+		uint64_t both = *(const uint64_t *)item;
+		/* Without order, because the item is in the flag: sync_load_flag(). */
+		loom_store_marked_sys((uint64_t *)(word - 3), (uint64_t)rounds << 32 | (uint32_t)both,
+				      (uint64_t)rounds << 32 | both >> 32);
 	} else {
 		loom_store_release_sys(word, rounds); /* no thread waits until a store has crossed the link */
 	}
@@ -124,10 +121,30 @@ LOOM_FN void sync_store_rounds(const struct loom_ctx *c, struct sync_head *h, co
 		loom_fetch_add_relaxed_dev((uint64_t *)c->on_device[LOOM_SYNC], (uint64_t)1);
 }
 
+/* Loads a flag that has an item. Returns the number of rounds, which reaches `want` only if both halves do. *item: the
+ * item, if it has arrived. */
+LOOM_FN uint32_t sync_load_flag(const uint32_t *word, uint32_t want, uint64_t *item)
+{
+	uint64_t low, high = loom_load_marked_sys((const uint64_t *)(word - 3), &low);
+	*item = high << 32 | (uint32_t)low;
+	return (uint32_t)((sync_reached((uint32_t)(low >> 32), want) ? high : low) >> 32);
+}
+
 /* Returns the copy of an item in the memory of the consumers' device. */
 LOOM_FN char *sync_item_copy(const struct loom_ctx *c, const struct sync_channel *k, uint32_t tag)
 {
 	return (char *)c->on_device[LOOM_SYNC] + k->copy_at + tag % k->slots * k->stride;
+}
+
+/* Returns the place at which a producer writes an item, and consumers read it unless k->delivery is set. */
+LOOM_FN char *sync_place(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
+{
+	uint32_t slot = tag % k->slots;
+	if (k->homes && k->delivery == SYNC_IN_FLAG)
+		return sync_item_copy(c, k, tag) + SYNC_STAGED_AT;
+	if (k->near)
+		return sync_home(c, k, slot) + k->data_at + (slot & ((1u << k->shift) - 1)) * k->stride;
+	return sync_item(h, k, tag);
 }
 
 /* Checks the result of a poll that has loaded `seen` at time now_ns. Returns 1 if the wait is over, and sets *result to
@@ -170,7 +187,7 @@ struct __attribute__((aligned(16))) gpu_wait_request {
 	uint32_t pause;
 	uint32_t pending; /* 1: the request is complete, and not answered */
 	/* The result. The worker sets it for the case of success. The monitor changes it if the wait fails. */
-	const char *at; /* where the item is delivered in shared memory; NULL: nowhere */
+	const char *at; /* where the worker reads the item; NULL: not known yet */
 	int result;
 	/* Counters. The worker adds them to its sync_counters at a time when this delays nothing. */
 	uint32_t polls;
@@ -267,11 +284,14 @@ LOOM_FN void sync_request_item(struct loom_ctx *c, struct sync_head *h, const st
 {
 	struct gpu_wait_request *p = gpu_wait_request();
 	int carried = k->delivery == SYNC_IN_FLAG;
+	/* An item that stays in place needs no delivery. Its address is known now, and need not be computed after the
+	 * wait, when constants have left the cache. */
+	p->at = k->delivery ? NULL : sync_place(c, h, k, tag);
 	if (!k->delivery || p->held || (!carried && k->bytes > sync_local_head(c)->setting[SYNC_LOCAL_BYTES]))
 		return;
 	p->held = k;
 	p->tag = tag;
-	p->from = sync_item(h, k, tag);
+	p->from = sync_place(c, h, k, tag);
 	p->at = carried ? (char *)&p->item : (char *)c->local[LOOM_SYNC];
 	p->bytes = carried ? 0 : ((uint32_t)k->bytes + 15u) & ~15u;
 }
@@ -325,8 +345,6 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 		p->pause = sync_local_head(c)->setting[SYNC_PAUSE_NS];
 		p->until_ns = until_ns;
 		p->result = 0;
-		if (!p->from)
-			p->at = NULL;
 #ifdef GPU_WAIT_MBARRIER
 		/* This fence orders earlier accesses to the item's memory before the copy. */
 		asm volatile("fence.proxy.async;" ::: "memory");
@@ -402,12 +420,7 @@ LOOM_FN int gpu_wait_accept(const struct gpu_wait_request *p, struct gpu_wait_ta
 /* Polls the word. Returns its number of rounds. *item: the item, if it is in the flag. */
 LOOM_FN uint32_t gpu_wait_poll(const struct gpu_wait_task *t, uint64_t *item)
 {
-	uint64_t low, high;
-	if (t->delivery != SYNC_IN_FLAG)
-		return sync_poll_word(t->word);
-	asm volatile("ld.relaxed.sys.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(t->word - 3) : "memory");
-	*item = high << 32 | (uint32_t)low;
-	return (uint32_t)((sync_reached((uint32_t)(low >> 32), t->want) ? high : low) >> 32);
+	return t->delivery == SYNC_IN_FLAG ? sync_load_flag(t->word, t->want, item) : sync_poll_word(t->word);
 }
 
 /* Writes the result of a wait that is over, and ends the request. The release in gpu_wait_resume() follows. */
@@ -423,7 +436,7 @@ LOOM_FN void gpu_wait_answer(const struct loom_ctx *worker, struct gpu_wait_requ
 		p->at = NULL;
 	}
 	p->over_ns = now_ns;
-	p->polls += t->polls;
+	p->polls = t->polls; /* 0 before, because the worker has added the polls of its last wait to its counter */
 	loom_set_state(worker, LOOM_STATE_TASKS);
 #ifndef GPU_WAIT_MBARRIER
 	gpu_wait_fence();
@@ -493,10 +506,12 @@ LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 		/* The stop word is loaded before the polls. If it were loaded after them, the fence after the polls
 		 * would also wait for this load. */
 		int stopped = loom_stopped(c), over = 0, result = 0;
-		uint64_t item = 0, now_ns = loom_clock_ns(c);
+		uint64_t item = 0, now_ns;
+		uint32_t seen = waits ? gpu_wait_poll(&t, &item) : 0;
+		now_ns = loom_clock_ns(c); /* takes no time of its own, because the poll is under way */
 		if (waits) {
 			t.polls++;
-			over = sync_wait_over(gpu_wait_poll(&t, &item), stopped, t.want, t.until_ns, now_ns, &result);
+			over = sync_wait_over(seen, stopped, t.want, t.until_ns, now_ns, &result);
 		}
 		if (over)
 			gpu_wait_answer(&worker, p, &t, result, item, now_ns);
@@ -513,12 +528,20 @@ LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
  * the device's memory first. */
 LOOM_FN const void *sync_read_item(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
 {
-	const char *item = sync_item(h, k, tag);
 	if (!k->delivery)
-		return item;
-	sync_copy(c, sync_item_copy(c, k, tag), item, k->bytes);
+		return sync_place(c, h, k, tag);
+	char *copy = sync_item_copy(c, k, tag);
+	if (k->delivery == SYNC_BY_COPY) {
+		sync_copy(c, copy, sync_place(c, h, k, tag), k->bytes);
+	} else if (c->lane == 0) {
+		const uint32_t *word = sync_full(c, h, k, tag);
+		uint32_t want = sync_round(k, tag) + 1;
+		/* The half that this worker has polled has arrived, and the other half comes with it or soon. */
+		while (!sync_reached(sync_load_flag(word, want, (uint64_t *)copy), want))
+			;
+	}
 	loom_barrier_lanes(c);
-	return sync_item_copy(c, k, tag);
+	return copy;
 }
 
 #endif

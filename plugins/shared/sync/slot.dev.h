@@ -36,26 +36,26 @@ struct sync_slot {
 struct sync_channel {
 	/* Number of slots; of readers of each item; index of the device of the producers, and of the consumers. */
 	uint32_t slots, readers, from, to;
-	uint64_t bytes;        /* bytes of an item */
-	uint64_t stride;       /* bytes from one item to the next; not used by wic */
-	uint64_t slot_at;      /* offset of struct sync_slot[slots] from the head */
-	uint64_t data_at;      /* offset of the items from the head; not used by wic */
-	uint32_t died;         /* 1: poisoned because the device of its producers or consumers died */
-	uint32_t pages;        /* wic: number of pages of an item */
-	uint32_t companions;   /* wic: number of companion pages of a slot */
-	uint32_t step;         /* wic: number of pages from one companion to the next */
-	uint32_t run;          /* wic: number of pages of a slot */
-	uint32_t group_at;     /* wic: index of the channel's first struct wic_group */
+	uint64_t bytes;      /* bytes of an item */
+	uint64_t stride;     /* bytes from one item to the next; not used by wic */
+	uint64_t slot_at;    /* offset of struct sync_slot[slots] from the head */
+	uint64_t data_at;    /* offset of the items from the head, or in the blocks of workers; not used by wic */
+	uint32_t died;       /* 1: poisoned because the device of its producers or consumers died */
+	uint32_t pages;      /* wic: number of pages of an item */
+	uint32_t companions; /* wic: number of companion pages of a slot */
+	uint32_t step;       /* wic: number of pages from one companion to the next */
+	uint32_t run;        /* wic: number of pages of a slot */
+	uint32_t group_at;   /* wic: index of the channel's first struct wic_group */
 	/* Wic: index of the channel's first bit in DAB and PFQ (wic.h); each slot has two bits. */
 	uint32_t bit_at;
-	uint32_t flag_at;      /* sync_warp: offset of the channel's flags in the block of each consumer */
-	uint32_t first, count; /* sync_warp: first worker and number of workers of the consumers' device */
-	/* Non-coherent devices (gpu_wait.dev.h): enum sync_delivery, or 0 if consumers read items in place. */
-	uint32_t delivery;
-	uint32_t unused;
-	uint64_t word_at; /* non-coherent devices: offset of struct sync_flag_word[slots] from the head; else 0 */
-	uint64_t copy_at; /* offset of the copies of items in the block of the consumers' device */
-	uint64_t done_at; /* offset in the same block of an array of uint32_t: for each slot its number of releases */
+	/* sync_warp with coherent devices: the flags are in the blocks of the workers of the consumers' device, 1 <<
+	 * shift of them in each block, from that of worker `first` on. near: 1: so are the items. homes: number of
+	 * these blocks; 0: flags and items are in the block for the stack. */
+	uint32_t first, homes, shift, near;
+	uint32_t delivery; /* enum sync_delivery (gpu_wait.dev.h), or 0 if consumers read items in place */
+	uint64_t word_at;  /* offset of struct sync_flag_word[] in these blocks or from the head; 0: there are none */
+	uint64_t copy_at;  /* offset of the copies of items in the block of the consumers' device */
+	uint64_t done_at;  /* offset in the same block of an array of uint32_t: for each slot its number of releases */
 };
 
 /* The head of the block for the stack. Channels, slots and items follow. */
@@ -63,7 +63,9 @@ struct sync_head {
 	uint32_t channels;
 	uint32_t setting[15];    /* settings of the plug-in; from index 10 on enum sync_setting */
 	uint64_t raised_by_cpus; /* number of words that CPUs have changed: sync_store_rounds() */
-	uint64_t pad[7];
+	uint32_t ended;          /* sync_warp: 1: interrupt() has ended all waits */
+	uint32_t unused;
+	uint64_t pad[6];
 };
 
 /* The metrics that lane 0 counts in a sample, with units and texts. The worker's block has one struct sync_counters. */
@@ -148,8 +150,11 @@ LOOM_FN int sync_reached(uint32_t word, uint32_t count)
 
 /* Returns why a wait ended by poison or by the stop word: LOOM_EDIED or LOOM_EINTR. A GPU reads the host's words,
  * because the host does not write poison into a GPU's memory. */
-LOOM_FN int sync_poisoned(const struct loom_ctx *c, const struct sync_channel *k)
+LOOM_FN int sync_poisoned(const struct loom_ctx *c, const struct sync_channel *local)
 {
+	/* interrupt() marks the channel in the block for the stack, not in copies. */
+	const struct sync_channel *k =
+	    (const struct sync_channel *)((char *)sync_head(c) + ((char *)local - (char *)sync_local_head(c)));
 	loom_fence_acquire_sys(); /* pairs with the core, which stores `died` before it stops the run */
 	uint32_t died = loom_load_acquire_sys(&LOOM_HOST_CTL(c)->died);
 	int lost = died && (k->from == died - 1 || k->from == LOOM_ANY_DEVICE || k->to == died - 1);
