@@ -5,8 +5,11 @@
 #include "../shared/sync/channel.dev.h"
 #include "../shared/sync/channels.h"
 
+#include <stdio.h>
+
 struct warp_opts {
 	uint64_t pause;
+	uint32_t polls;
 };
 
 static const struct loom_opt rows[] = {
@@ -15,10 +18,23 @@ static const struct loom_opt rows[] = {
 	     "block that polls; over a link to host memory 200 ns, because the polls of all blocks delay each other "
 	     "there.",
 	     .max = 1e6),
+    LOOM_OPT(
+	struct warp_opts, polls, LOOM_OPT_U32, "1",
+	"Polls of a worker's flag that are under way at once. 2: the next poll begins while the one before it crosses "
+	"the link. Only for flags with items of up to 8 bytes.",
+	.min = 1, .max = 2),
     {.name = NULL},
 };
 
-SYNC_CREATE("sync_warp", warp_opts, s->setting[SYNC_PAUSE_NS] = (uint32_t)o->pause)
+SYNC_CREATE("sync_warp", warp_opts, s->setting[SYNC_PAUSE_NS] = (uint32_t)o->pause; s->polls = o->polls)
+
+static int constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
+{
+	const struct sync *s = self;
+	(void)err;
+	snprintf(text, room, "#define SYNC_POLLS_AT_ONCE %u\n#define SYNC_NEAR %d\n", s->polls, !layout->noncoherent);
+	return 0;
+}
 
 static int need(void *self, const struct loom_layout *layout, struct loom_need *need_, struct loom_error *err)
 {
@@ -46,7 +62,7 @@ static void interrupt(void *self, const struct loom_layout *layout, const struct
 }
 
 SYNC_TABLE(sync_warp, .destroy = sync_destroy, .need = need, .init = sync_init, .collect = sync_collect,
-	   .interrupt = interrupt);
+	   .constants = constants, .interrupt = interrupt);
 SYNC_GPU_WAIT_CODE(sync_warp);
 
 LOOM_PLUGIN_DEFINE(SYNC, "sync_warp", "0.1.0", "Apache-2.0",

@@ -52,6 +52,22 @@ struct sync_flag_word {
  * item, in the block of the producer's device. */
 #define SYNC_STAGED_AT 32u
 
+/* sync_near(k) is 1 if flags are in the blocks of workers (struct sync_channel). A composed program has code for one of
+ * the two layouts, because code for both would take registers of waiting threads. */
+#ifndef LOOM_DEVICE_COMPILE
+#define sync_near(k) ((k)->homes != 0)
+#elif defined(SYNC_NEAR)
+#define sync_near(k) SYNC_NEAR
+#else
+#define sync_near(k) 0
+#endif
+#if defined(LOOM_DEVICE_COMPILE) && defined(SYNC_NEAR)
+#define sync_has_flags(k) 1
+#else
+#define sync_has_flags(k) ((k)->word_at != 0)
+#endif
+#define sync_by_copy(k) (!sync_near(k) && (k)->delivery == SYNC_BY_COPY)
+
 /* Returns the block of the worker that has the flag of a slot. */
 LOOM_FN char *sync_home(const struct loom_ctx *c, const struct sync_channel *k, uint32_t slot)
 {
@@ -62,21 +78,21 @@ LOOM_FN struct sync_flag_word *sync_flag_word(const struct loom_ctx *c, struct s
 					      const struct sync_channel *k, uint32_t tag)
 {
 	uint32_t slot = tag % k->slots;
-	if (!k->homes)
+	if (!sync_near(k))
 		return (struct sync_flag_word *)((char *)h + k->word_at) + slot;
 	return (struct sync_flag_word *)(sync_home(c, k, slot) + k->word_at) + (slot & ((1u << k->shift) - 1));
 }
 
 LOOM_FN uint32_t *sync_full(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
 {
-	if (k->word_at)
+	if (sync_has_flags(k))
 		return (uint32_t *)&sync_flag_word(c, h, k, tag)->half[1] + 1;
 	return &sync_slot(h, k, tag)->full;
 }
 
 LOOM_FN uint32_t *sync_done(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
 {
-	if (k->word_at)
+	if (sync_has_flags(k))
 		return (uint32_t *)((char *)c->on_device[LOOM_SYNC] + k->done_at) + tag % k->slots;
 	return &sync_slot(h, k, tag)->done;
 }
@@ -101,7 +117,7 @@ LOOM_FN void sync_store_rounds(const struct loom_ctx *c, struct sync_head *h, co
 			       uint32_t *word, uint32_t rounds, const void *item)
 {
 	const struct sync_head *local = sync_local_head(c);
-	if (!k->word_at) {
+	if (!sync_has_flags(k)) {
 		loom_fetch_add_acq_rel_sys(word, 1u); /* an add, because a store would clear the poison bit */
 		return;
 	}
@@ -111,7 +127,7 @@ LOOM_FN void sync_store_rounds(const struct loom_ctx *c, struct sync_head *h, co
 	rounds &= SYNC_ROUNDS;
 	if (item && k->delivery == SYNC_IN_FLAG) {
 		uint64_t both = *(const uint64_t *)item;
-		/* Without order, because the item is in the flag: sync_load_flag(). */
+		/* Without order, because the item is in the flag: sync_flag_rounds(). */
 		loom_store_marked_sys((uint64_t *)(word - 3), (uint64_t)rounds << 32 | (uint32_t)both,
 				      (uint64_t)rounds << 32 | both >> 32);
 	} else {
@@ -121,13 +137,22 @@ LOOM_FN void sync_store_rounds(const struct loom_ctx *c, struct sync_head *h, co
 		loom_fetch_add_relaxed_dev((uint64_t *)c->on_device[LOOM_SYNC], (uint64_t)1);
 }
 
-/* Loads a flag that has an item. Returns the number of rounds, which reaches `want` only if both halves do. *item: the
- * item, if it has arrived. */
-LOOM_FN uint32_t sync_load_flag(const uint32_t *word, uint32_t want, uint64_t *item)
+/* Returns the number of rounds of a flag that has an item. It reaches `want` only if both halves do. *item: the item,
+ * if it has arrived. */
+LOOM_FN uint32_t sync_flag_rounds(uint64_t low, uint64_t high, uint32_t want, uint64_t *item)
 {
-	uint64_t low, high = loom_load_marked_sys((const uint64_t *)(word - 3), &low);
 	*item = high << 32 | (uint32_t)low;
 	return (uint32_t)((sync_reached((uint32_t)(low >> 32), want) ? high : low) >> 32);
+}
+
+/* Loads the item of a flag of which one half has reached `want`. The other half comes with it or soon. Not inlined, as
+ * sync_copy_by(). */
+LOOM_LEAF void sync_load_flag(const uint32_t *word, uint32_t want, uint64_t *item)
+{
+	uint64_t low, high;
+	do
+		high = loom_load_marked_sys((const uint64_t *)(word - 3), &low);
+	while (!sync_reached(sync_flag_rounds(low, high, want, item), want));
 }
 
 /* Returns the copy of an item in the memory of the consumers' device. */
@@ -140,9 +165,9 @@ LOOM_FN char *sync_item_copy(const struct loom_ctx *c, const struct sync_channel
 LOOM_FN char *sync_place(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
 {
 	uint32_t slot = tag % k->slots;
-	if (k->homes && k->delivery == SYNC_IN_FLAG)
+	if (sync_near(k) && k->delivery == SYNC_IN_FLAG)
 		return sync_item_copy(c, k, tag) + SYNC_STAGED_AT;
-	if (k->near)
+	if (sync_near(k) && k->near)
 		return sync_home(c, k, slot) + k->data_at + (slot & ((1u << k->shift) - 1)) * k->stride;
 	return sync_item(h, k, tag);
 }
@@ -287,7 +312,7 @@ LOOM_FN void sync_request_item(struct loom_ctx *c, struct sync_head *h, const st
 	/* An item that stays in place needs no delivery. Its address is known now, and need not be computed after the
 	 * wait, when constants have left the cache. */
 	p->at = k->delivery ? NULL : sync_place(c, h, k, tag);
-	if (!k->delivery || p->held || (!carried && k->bytes > sync_local_head(c)->setting[SYNC_LOCAL_BYTES]))
+	if (!k->delivery || p->held || (sync_by_copy(k) && k->bytes > sync_local_head(c)->setting[SYNC_LOCAL_BYTES]))
 		return;
 	p->held = k;
 	p->tag = tag;
@@ -417,10 +442,26 @@ LOOM_FN int gpu_wait_accept(const struct gpu_wait_request *p, struct gpu_wait_ta
 	return 1;
 }
 
-/* Polls the word. Returns its number of rounds. *item: the item, if it is in the flag. */
-LOOM_FN uint32_t gpu_wait_poll(const struct gpu_wait_task *t, uint64_t *item)
+/* A poll whose loads may be under way. The processor waits for them where a member is used first. */
+struct gpu_wait_look {
+	uint64_t low, high; /* the halves of a flag, if the item is in the flag */
+	uint32_t word;      /* else the word */
+	uint32_t valid;     /* 1: the poll is for the present request, and has not been used */
+};
+
+LOOM_FN void gpu_wait_look(const struct gpu_wait_task *t, struct gpu_wait_look *look)
 {
-	return t->delivery == SYNC_IN_FLAG ? sync_load_flag(t->word, t->want, item) : sync_poll_word(t->word);
+	look->valid = 1;
+	if (t->delivery == SYNC_IN_FLAG)
+		look->high = loom_load_marked_sys((const uint64_t *)(t->word - 3), &look->low);
+	else
+		look->word = sync_poll_word(t->word);
+}
+
+/* Uses a poll. Returns the number of rounds. *item: the item, if it is in the flag. */
+LOOM_FN uint32_t gpu_wait_seen(const struct gpu_wait_task *t, const struct gpu_wait_look *look, uint64_t *item)
+{
+	return t->delivery == SYNC_IN_FLAG ? sync_flag_rounds(look->low, look->high, t->want, item) : look->word;
 }
 
 /* Writes the result of a wait that is over, and ends the request. The release in gpu_wait_resume() follows. */
@@ -480,6 +521,54 @@ LOOM_FN void gpu_wait_resume(struct gpu_wait_request *p, int over, int copies)
 #endif
 }
 
+/* Number of polls of a lane that are under way at once. With 2, a poll begins while the one before it crosses the link,
+ * so an item is seen sooner, and the link carries twice as many polls. Only polls of flags with items overlap: after
+ * other polls a fence follows, which would wait for the next poll. */
+#ifndef SYNC_POLLS_AT_ONCE
+#define SYNC_POLLS_AT_ONCE 1
+#endif
+
+/* A step of the monitor: begins a poll in *next, and uses the poll *last, which may be the same. Returns 0 when all
+ * workers have left the kernel. */
+LOOM_FN int gpu_wait_step(struct loom_ctx *c, const struct loom_ctx *worker, struct gpu_wait_request *p,
+			  struct gpu_wait_task *t, int *waits, struct gpu_wait_look *next, struct gpu_wait_look *last)
+{
+	if (!*waits && c->lane < LOOM_WORKERS_PER_BLOCK) {
+		*waits = gpu_wait_accept(p, t);
+		last->valid = 0; /* it was for an earlier request */
+	}
+	if (!__any_sync(0xffffffffu, *waits)) {
+		if (__shfl_sync(0xffffffffu, gpu_wait_read(&gpu_workers_ended), 0) == LOOM_WORKERS_PER_BLOCK)
+			return 0;
+		c->stop_seen = 0; /* clears a value of the previous sample */
+		loom_nanosleep(LOOM_PAUSE_NS);
+		return 1;
+	}
+	/* The stop word is loaded before the polls. If it were loaded after them, the fence after the polls would also
+	 * wait for this load. */
+	int stopped = loom_stopped(c), over = 0, result = 0;
+	uint64_t item = 0, now_ns;
+	if (next == last) { /* no register keeps a poll that was used */
+		struct gpu_wait_look none = {};
+		*next = none;
+	}
+	if (*waits && (next == last || t->delivery == SYNC_IN_FLAG || !last->valid))
+		gpu_wait_look(t, next);
+	now_ns = loom_clock_ns(c); /* delays nothing, because a poll is under way */
+	if (*waits && last->valid) {
+		last->valid = 0;
+		t->polls++;
+		over = sync_wait_over(gpu_wait_seen(t, last, &item), stopped, t->want, t->until_ns, now_ns, &result);
+	}
+	if (over)
+		gpu_wait_answer(worker, p, t, result, item, now_ns);
+	gpu_wait_resume(p, over, sync_by_copy(t) && !result);
+	*waits &= !over;
+	if (t->pause)
+		loom_nanosleep(t->pause);
+	return 1;
+}
+
 /* The monitor. Each lane serves one worker, until all workers have left the kernel. The loop has few instructions,
  * because each waits for an issue slot while other warps compute. */
 LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
@@ -487,39 +576,23 @@ LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 	static_assert(LOOM_WORKERS_PER_BLOCK <= 32, "a block has 1,024 threads, and a worker 32");
 	struct gpu_wait_request *p = &gpu_wait_requests[c->lane % LOOM_WORKERS_PER_BLOCK];
 	struct gpu_wait_task t = {};
+	struct gpu_wait_look look[SYNC_POLLS_AT_ONCE] = {};
 	struct loom_ctx worker = *c; /* context of this lane's worker */
 	int waits = 0;
 	/* The monitor's index is the index of the block's last worker plus 1. */
 	worker.worker -= LOOM_WORKERS_PER_BLOCK - c->lane;
 	worker.lane = 0;
+#if SYNC_POLLS_AT_ONCE == 1
 	LOOM_NO_UNROLL
-	for (;;) {
-		if (!waits && c->lane < LOOM_WORKERS_PER_BLOCK)
-			waits = gpu_wait_accept(p, &t);
-		if (!__any_sync(0xffffffffu, waits)) {
-			if (__shfl_sync(0xffffffffu, gpu_wait_read(&gpu_workers_ended), 0) == LOOM_WORKERS_PER_BLOCK)
-				return;
-			c->stop_seen = 0; /* clears a value of the previous sample */
-			loom_nanosleep(LOOM_PAUSE_NS);
-			continue;
-		}
-		/* The stop word is loaded before the polls. If it were loaded after them, the fence after the polls
-		 * would also wait for this load. */
-		int stopped = loom_stopped(c), over = 0, result = 0;
-		uint64_t item = 0, now_ns;
-		uint32_t seen = waits ? gpu_wait_poll(&t, &item) : 0;
-		now_ns = loom_clock_ns(c); /* takes no time of its own, because the poll is under way */
-		if (waits) {
-			t.polls++;
-			over = sync_wait_over(seen, stopped, t.want, t.until_ns, now_ns, &result);
-		}
-		if (over)
-			gpu_wait_answer(&worker, p, &t, result, item, now_ns);
-		gpu_wait_resume(p, over, t.delivery == SYNC_BY_COPY && !result);
-		waits &= !over;
-		if (t.pause)
-			loom_nanosleep(t.pause);
-	}
+	while (gpu_wait_step(c, &worker, p, &t, &waits, &look[0], &look[0]))
+		;
+#else
+	/* Two copies of the step, because a move of a register would wait for its load. */
+	LOOM_NO_UNROLL
+	while (gpu_wait_step(c, &worker, p, &t, &waits, &look[0], &look[1]) &&
+	       gpu_wait_step(c, &worker, p, &t, &waits, &look[1], &look[0]))
+		;
+#endif
 }
 
 #endif
@@ -531,14 +604,10 @@ LOOM_FN const void *sync_read_item(struct loom_ctx *c, struct sync_head *h, cons
 	if (!k->delivery)
 		return sync_place(c, h, k, tag);
 	char *copy = sync_item_copy(c, k, tag);
-	if (k->delivery == SYNC_BY_COPY) {
+	if (sync_by_copy(k)) {
 		sync_copy(c, copy, sync_place(c, h, k, tag), k->bytes);
 	} else if (c->lane == 0) {
-		const uint32_t *word = sync_full(c, h, k, tag);
-		uint32_t want = sync_round(k, tag) + 1;
-		/* The half that this worker has polled has arrived, and the other half comes with it or soon. */
-		while (!sync_reached(sync_load_flag(word, want, (uint64_t *)copy), want))
-			;
+		sync_load_flag(sync_full(c, h, k, tag), sync_round(k, tag) + 1, (uint64_t *)copy);
 	}
 	loom_barrier_lanes(c);
 	return copy;
