@@ -121,7 +121,7 @@ LOOM_FN void sync_store_rounds(const struct loom_ctx *c, struct sync_head *h, co
 		loom_fetch_add_acq_rel_sys(word, 1u); /* an add, because a store would clear the poison bit */
 		return;
 	}
-	int gpu = sync_is_gpu(local, c->device), counts = local->setting[SYNC_COUNTS] != 0;
+	int gpu = sync_is_gpu(local, c->device), counts = !sync_near(k) && local->setting[SYNC_COUNTS] != 0;
 	if (counts && !gpu)
 		loom_fetch_add_relaxed_sys(&h->raised_by_cpus, (uint64_t)1);
 	rounds &= SYNC_ROUNDS;
