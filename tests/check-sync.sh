@@ -20,12 +20,13 @@ small='--set workload.stn.size=48 --set workload.stn.iterations=6 --set workload
 	--set workload.kmn.size=32 --set workload.kmn.iterations=3 --set workload.cg.size=8
 	--set workload.cg.iterations=20 --set workload.fe.size=6 --set workload.fe.iterations=8
 	--set workload.bfs.size=8'
-# With non-coherent devices, flags and items are in the host's memory, and each word has one writer.
+# With non-coherent devices, the flags and items of sync_warp are in the host's memory, else in that of the consumers' device.
 noncoherent='--set sync.use=warp --set transport.use=p2p --set transport.p2p.atomics=no'
-for app in pattern stn cg resume; do
+for app in pattern stn cg resume 'gem auto' 'resume auto'; do
 	for isolation in $isolations; do
-		expect 0 'verified' "$G" run conf/wic.ini --set run.workload=$app --samples 2 $devices $noncoherent \
-			--set device.cpu.workers=4 \
+		case $app in *auto) atomics=auto ;; *) atomics=no ;; esac
+		expect 0 'verified' "$G" run conf/wic.ini --set run.workload=${app% *} --samples 2 $devices $noncoherent \
+			--set transport.p2p.atomics=$atomics --set device.cpu.workers=4 --set workload.gem.size=48 \
 			--set device.cpu.isolation=$isolation --set workload.stn.size=48 --set workload.cg.size=8 \
 			--set workload.cg.iterations=20 --set workload.resume.of=4 --set workload.resume.waiters=2 \
 			--set workload.resume.computing=1 --set workload.resume.work=10 \
@@ -116,7 +117,7 @@ expect 2 'no sync is selected' "$G" run conf/wic.ini --set sync.use=
 expect 2 'two devices' "$G" run conf/wic.ini --set run.devices=cpu:0
 [ "$isolations" != thread ] || finish
 # When a producer is killed in mid-run, the run ends at once with a message that names it, under every plug-in.
-for sync in $plugins; do
+for sync in $plugins warp; do
 	without_a_device $sync conf/wic.ini --set run.workload=pattern --set sync.use=$sync --set device.cpu.workers=2 \
 		--set workload.pattern.iterations=100000 --set workload.exchange.tp=1000
 	[ $took -lt 3000 ] || fail "$sync: $took ms until a killed producer was noticed"
