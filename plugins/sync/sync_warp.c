@@ -9,7 +9,6 @@
 
 struct warp_opts {
 	uint64_t pause;
-	uint32_t polls;
 };
 
 static const struct loom_opt rows[] = {
@@ -18,21 +17,15 @@ static const struct loom_opt rows[] = {
 	     "block that polls; over a link to host memory 200 ns, because the polls of all blocks delay each other "
 	     "there.",
 	     .max = 1e6),
-    LOOM_OPT(
-	struct warp_opts, polls, LOOM_OPT_U32, "1",
-	"Polls of a worker's flag that are under way at once. 2: the next poll begins while the one before it crosses "
-	"the link. Only for flags with items of up to 8 bytes.",
-	.min = 1, .max = 2),
     {.name = NULL},
 };
 
-SYNC_CREATE("sync_warp", warp_opts, s->setting[SYNC_PAUSE_NS] = (uint32_t)o->pause; s->polls = o->polls)
+SYNC_CREATE("sync_warp", warp_opts, s->setting[SYNC_PAUSE_NS] = (uint32_t)o->pause)
 
 static int constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
 {
-	const struct sync *s = self;
-	(void)err;
-	snprintf(text, room, "#define SYNC_POLLS_AT_ONCE %u\n#define SYNC_NEAR %d\n", s->polls, !layout->noncoherent);
+	(void)self, (void)err;
+	snprintf(text, room, "#define SYNC_NEAR %d\n", !layout->noncoherent);
 	return 0;
 }
 

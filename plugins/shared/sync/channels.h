@@ -17,7 +17,6 @@ struct sync {
 	 * devices. At most one of them is set. */
 	int crosses_link, near;
 	int copies;           /* 1: each item has room for a copy behind it, at half of the stride */
-	uint32_t polls;       /* sync_warp: its option `polls` */
 	uint32_t setting[15]; /* settings; copied to sync_head.setting before each sample */
 };
 

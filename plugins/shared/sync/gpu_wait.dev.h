@@ -442,26 +442,13 @@ LOOM_FN int gpu_wait_accept(const struct gpu_wait_request *p, struct gpu_wait_ta
 	return 1;
 }
 
-/* A poll whose loads may be under way. The processor waits for them where a member is used first. */
-struct gpu_wait_look {
-	uint64_t low, high; /* the halves of a flag, if the item is in the flag */
-	uint32_t word;      /* else the word */
-	uint32_t valid;     /* 1: the poll is for the present request, and has not been used */
-};
-
-LOOM_FN void gpu_wait_look(const struct gpu_wait_task *t, struct gpu_wait_look *look)
+/* Polls the word. Returns its number of rounds. *item: the item, if it is in the flag. */
+LOOM_FN uint32_t gpu_wait_poll(const struct gpu_wait_task *t, uint64_t *item)
 {
-	look->valid = 1;
-	if (t->delivery == SYNC_IN_FLAG)
-		look->high = loom_load_marked_sys((const uint64_t *)(t->word - 3), &look->low);
-	else
-		look->word = sync_poll_word(t->word);
-}
-
-/* Uses a poll. Returns the number of rounds. *item: the item, if it is in the flag. */
-LOOM_FN uint32_t gpu_wait_seen(const struct gpu_wait_task *t, const struct gpu_wait_look *look, uint64_t *item)
-{
-	return t->delivery == SYNC_IN_FLAG ? sync_flag_rounds(look->low, look->high, t->want, item) : look->word;
+	if (t->delivery != SYNC_IN_FLAG)
+		return sync_poll_word(t->word);
+	uint64_t low, high = loom_load_marked_sys((const uint64_t *)(t->word - 3), &low);
+	return sync_flag_rounds(low, high, t->want, item);
 }
 
 /* Writes the result of a wait that is over, and ends the request. The release in gpu_wait_resume() follows. */
@@ -521,54 +508,6 @@ LOOM_FN void gpu_wait_resume(struct gpu_wait_request *p, int over, int copies)
 #endif
 }
 
-/* Number of polls of a lane that are under way at once. With 2, a poll begins while the one before it crosses the link,
- * so an item is seen sooner, and the link carries twice as many polls. Only polls of flags with items overlap: after
- * other polls a fence follows, which would wait for the next poll. */
-#ifndef SYNC_POLLS_AT_ONCE
-#define SYNC_POLLS_AT_ONCE 1
-#endif
-
-/* A step of the monitor: begins a poll in *next, and uses the poll *last, which may be the same. Returns 0 when all
- * workers have left the kernel. */
-LOOM_FN int gpu_wait_step(struct loom_ctx *c, const struct loom_ctx *worker, struct gpu_wait_request *p,
-			  struct gpu_wait_task *t, int *waits, struct gpu_wait_look *next, struct gpu_wait_look *last)
-{
-	if (!*waits && c->lane < LOOM_WORKERS_PER_BLOCK) {
-		*waits = gpu_wait_accept(p, t);
-		last->valid = 0; /* it was for an earlier request */
-	}
-	if (!__any_sync(0xffffffffu, *waits)) {
-		if (__shfl_sync(0xffffffffu, gpu_wait_read(&gpu_workers_ended), 0) == LOOM_WORKERS_PER_BLOCK)
-			return 0;
-		c->stop_seen = 0; /* clears a value of the previous sample */
-		loom_nanosleep(LOOM_PAUSE_NS);
-		return 1;
-	}
-	/* The stop word is loaded before the polls. If it were loaded after them, the fence after the polls would also
-	 * wait for this load. */
-	int stopped = loom_stopped(c), over = 0, result = 0;
-	uint64_t item = 0, now_ns;
-	if (next == last) { /* no register keeps a poll that was used */
-		struct gpu_wait_look none = {};
-		*next = none;
-	}
-	if (*waits && (next == last || t->delivery == SYNC_IN_FLAG || !last->valid))
-		gpu_wait_look(t, next);
-	now_ns = loom_clock_ns(c); /* delays nothing, because a poll is under way */
-	if (*waits && last->valid) {
-		last->valid = 0;
-		t->polls++;
-		over = sync_wait_over(gpu_wait_seen(t, last, &item), stopped, t->want, t->until_ns, now_ns, &result);
-	}
-	if (over)
-		gpu_wait_answer(worker, p, t, result, item, now_ns);
-	gpu_wait_resume(p, over, sync_by_copy(t) && !result);
-	*waits &= !over;
-	if (t->pause)
-		loom_nanosleep(t->pause);
-	return 1;
-}
-
 /* The monitor. Each lane serves one worker, until all workers have left the kernel. The loop has few instructions,
  * because each waits for an issue slot while other warps compute. */
 LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
@@ -576,23 +515,39 @@ LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 	static_assert(LOOM_WORKERS_PER_BLOCK <= 32, "a block has 1,024 threads, and a worker 32");
 	struct gpu_wait_request *p = &gpu_wait_requests[c->lane % LOOM_WORKERS_PER_BLOCK];
 	struct gpu_wait_task t = {};
-	struct gpu_wait_look look[SYNC_POLLS_AT_ONCE] = {};
 	struct loom_ctx worker = *c; /* context of this lane's worker */
 	int waits = 0;
 	/* The monitor's index is the index of the block's last worker plus 1. */
 	worker.worker -= LOOM_WORKERS_PER_BLOCK - c->lane;
 	worker.lane = 0;
-#if SYNC_POLLS_AT_ONCE == 1
 	LOOM_NO_UNROLL
-	while (gpu_wait_step(c, &worker, p, &t, &waits, &look[0], &look[0]))
-		;
-#else
-	/* Two copies of the step, because a move of a register would wait for its load. */
-	LOOM_NO_UNROLL
-	while (gpu_wait_step(c, &worker, p, &t, &waits, &look[0], &look[1]) &&
-	       gpu_wait_step(c, &worker, p, &t, &waits, &look[1], &look[0]))
-		;
-#endif
+	for (;;) {
+		if (!waits && c->lane < LOOM_WORKERS_PER_BLOCK)
+			waits = gpu_wait_accept(p, &t);
+		if (!__any_sync(0xffffffffu, waits)) {
+			if (__shfl_sync(0xffffffffu, gpu_wait_read(&gpu_workers_ended), 0) == LOOM_WORKERS_PER_BLOCK)
+				return;
+			c->stop_seen = 0; /* clears a value of the previous sample */
+			loom_nanosleep(LOOM_PAUSE_NS);
+			continue;
+		}
+		/* The stop word is loaded before the polls. If it were loaded after them, the fence after the polls
+		 * would also wait for this load. */
+		int stopped = loom_stopped(c), over = 0, result = 0;
+		uint64_t item = 0, now_ns;
+		uint32_t seen = waits ? gpu_wait_poll(&t, &item) : 0;
+		now_ns = loom_clock_ns(c); /* takes no time of its own, because the poll is under way */
+		if (waits) {
+			t.polls++;
+			over = sync_wait_over(seen, stopped, t.want, t.until_ns, now_ns, &result);
+		}
+		if (over)
+			gpu_wait_answer(&worker, p, &t, result, item, now_ns);
+		gpu_wait_resume(p, over, sync_by_copy(&t) && !result);
+		waits &= !over;
+		if (t.pause)
+			loom_nanosleep(t.pause);
+	}
 }
 
 #endif
