@@ -976,7 +976,7 @@ END
 				[ $bytes.$memory != 8.device ] || device=$way
 			done
 		done
-		bar gputn_device_8_us "$(awk -v w="$device" 'BEGIN { print w ? w * 1e6 : "inf" }')" '<=' 10
+		figure gputn_device_8_us "$(awk -v w="$device" 'BEGIN { print w * 1e6 }')"
 		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
 		printf '\nallreduce of two ranks, us; copy: both GPUs send as much as that at once; nccl in a stream; nvshmem: by one block;\n'
 		printf 'nvshmem, lsa, peer: a round inside a kernel; the others: a sample\n\n'

@@ -79,10 +79,12 @@ def ragged(rounds):
 run_parts(asked, {'ragged': ragged})
 ratios = {c: {s: t['predicted'] / t['measured'] for s, t in row.items()} for c, row in table.items()}
 within = {s: sum(abs(row[s] - 1) <= WITHIN for row in ratios.values()) for s in SCHEDULERS}
+on = '_gpu' if gpu else ''
 for s in SCHEDULERS:
-    figures[f'predicted_{s}'] = within[s]
-bar('predicted_cases', sum(all(abs(r - 1) <= WITHIN for r in row.values()) for row in ratios.values()), '>=', 10)
+    figures[f'predicted_{s}{on}'] = within[s]
+bar(f'predicted_cases{on}', sum(all(abs(r - 1) <= WITHIN for r in row.values()) for row in ratios.values()), '>=', 10)
 # cases in which the scheduler that the lab finds fastest is within 3 % of the fastest one
-figures['predicted_best'] = sum(row[min(row, key=lambda s: row[s]['predicted'])]['measured'] <=
-                                1.03 * min(t['measured'] for t in row.values()) for row in table.values())
+figures[f'predicted_best{on}'] = sum(
+    row[min(row, key=lambda s: row[s]['predicted'])]['measured'] <= 1.03 * min(t['measured'] for t in row.values())
+    for row in table.values())
 finish(os.path.join(asked.build, 'bench', 'predict.json'), seconds=table)
