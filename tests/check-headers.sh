@@ -31,7 +31,7 @@ for program in bench/*.cu; do # otherwise these programs are compiled only on a 
 		echo "$program is left out, as $library is not here"
 		continue
 	fi
-	"$nvcc" -std=c++17 -arch=sm_90 -rdc=true -ptx "$program" -o "$tmp/x.ptx" || fail "$program under nvcc"
+	"$nvcc" -std=c++17 -arch=sm_90 -rdc=true -Icore/include -ptx "$program" -o "$tmp/x.ptx" || fail "$program under nvcc"
 done
 # Structs of device code are in blocks of memory that are compared as bytes, so the structs must have no padding.
 gcc -std=gnu11 -D_GNU_SOURCE -Icore/include -I. -Iplugins -Wpadded -fsyntax-only plugins/*/*.c plugins/shared/*/*.c \
