@@ -66,8 +66,8 @@ few='--set device.cpu.workers=2 --set workload.stn.size=32 --set workload.stn.it
 for p in poll futex wic; do record sync_$p conf/wic.ini $few --set sync.use=recorder; done
 for p in central dissemination; do record barrier_$p conf/barrier.ini --set barrier.use=recorder; done
 record barrier_dissemination -n 2 conf/barrier.ini --set barrier.use=recorder --set workload.barrier.scope=job --set trigger.use=peer
-for p in gputn peer hdn; do record trigger_$p -n 2 conf/pingpong.ini --set trigger.use=recorder; done
-record trigger_gputn -n 2 conf/pingpong.ini --set trigger.use=recorder --set workload.pingpong.order=random
+for p in gputn peer hdn; do record trigger_$p -n 2 conf/pingpong.ini --set workload.pingpong.rounds=50 --set trigger.use=recorder; done
+record trigger_gputn -n 2 conf/pingpong.ini --set workload.pingpong.rounds=50 --set trigger.use=recorder --set workload.pingpong.order=random
 record qos_split conf/qos/storm.ini --set qos.use=recorder
 record qos_budget conf/qos/storm.ini --set 'qos.use=split recorder'
 record workload_uts conf/uts.ini --set run.workload=recorder
