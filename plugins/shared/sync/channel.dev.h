@@ -98,7 +98,7 @@ LOOM_FN int sync_await_free(struct loom_ctx *c, struct sync_channel *k, struct s
 		sync_add(c, blocked_ns, loom_clock_ns(c) - begin);
 		sync_flush_counters(c);
 	}
-	return rc == LOOM_EDIED ? sync_poisoned(c, k) : rc;
+	return rc == LOOM_EDIED ? sync_poisoned(c, sync_marked_channel(c, k)) : rc;
 }
 
 LOOM_FN int SYNC_OP(reserve)(struct loom_ctx *c, uint32_t channel, uint32_t tag, uint64_t timeout_ns, void **at)
@@ -180,7 +180,7 @@ LOOM_FN int sync_take_item(struct loom_ctx *c, struct sync_head *h, const struct
 LOOM_FN int sync_take_result(struct loom_ctx *c, struct sync_channel *k, int rc)
 {
 	if (rc == LOOM_EDIED)
-		rc = sync_poisoned(c, k);
+		rc = sync_poisoned(c, sync_marked_channel(c, k));
 	if (!SYNC_ALL_LANES || rc)
 		/* Also a barrier: what lane 0 has acquired becomes visible. */
 		rc = (int)loom_from_lane0(c, (uint64_t)(int64_t)rc);

@@ -148,13 +148,17 @@ LOOM_FN int sync_reached(uint32_t word, uint32_t count)
 	return ((word - count) & SYNC_ROUNDS) <= SYNC_ROUNDS / 2;
 }
 
-/* Returns why a wait ended by poison or by the stop word: LOOM_EDIED or LOOM_EINTR. A GPU reads the host's words,
- * because the host does not write poison into a GPU's memory. */
-LOOM_FN int sync_poisoned(const struct loom_ctx *c, const struct sync_channel *local)
+/* Returns the channel in the block for the stack, which interrupt() marks. local: the same channel in the block of the
+ * worker's device, if the device has a copy. */
+LOOM_FN const struct sync_channel *sync_marked_channel(const struct loom_ctx *c, const struct sync_channel *local)
 {
-	/* interrupt() marks the channel in the block for the stack, not in copies. */
-	const struct sync_channel *k =
-	    (const struct sync_channel *)((char *)sync_head(c) + ((char *)local - (char *)sync_local_head(c)));
+	return (const struct sync_channel *)((char *)sync_head(c) + ((char *)local - (char *)sync_local_head(c)));
+}
+
+/* Returns why a wait ended by poison or by the stop word: LOOM_EDIED or LOOM_EINTR. A GPU reads the host's words,
+ * because the host does not write poison into a GPU's memory. k: the channel in the block for the stack. */
+LOOM_FN int sync_poisoned(const struct loom_ctx *c, const struct sync_channel *k)
+{
 	loom_fence_acquire_sys(); /* pairs with the core, which stores `died` before it stops the run */
 	uint32_t died = loom_load_acquire_sys(&LOOM_HOST_CTL(c)->died);
 	int lost = died && (k->from == died - 1 || k->from == LOOM_ANY_DEVICE || k->to == died - 1);
