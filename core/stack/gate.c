@@ -183,6 +183,10 @@ int loom__gate_end(struct loom_stack *s, uint64_t until, struct loom_error *err)
 	int rc = wait_all(s, until < s->deadline_ns ? until : s->deadline_ns, 1, err);
 	if (rc == LOOM_EAGAIN && loom__now_ns() >= s->deadline_ns)
 		return fail_late(s, err);
+	/* loom_stack_stop() counts a request and then calls wake(). If the run has begun and discarded the request in
+	 * between, wake() can still stop a thread that executes tasks itself. The sample has ended, but lacks tasks. */
+	if (!rc && __atomic_load_n(&s->ctl->stop, __ATOMIC_RELAXED) && !__atomic_load_n(&s->ctl->failed_ready, __ATOMIC_ACQUIRE))
+		rc = LOOM__FAIL(err, LOOM_EINTR, "interrupted in mid-sample");
 	if (rc && rc != LOOM_EAGAIN)
 		set_stop(s);
 	if (!rc)
