@@ -2,7 +2,8 @@
 /* Tests communicators (gpuloom/comm.h): results of all collectives for all types and operations, in place and at
  * addresses that are not aligned; graphs; device code that uses tracks itself; ranks that die, are late, or close; calls
  * that are refused. Ranks are processes. The environment has TEST_GPU, the device of each rank: cpu:0 by default. With a
- * driver without a GPU (tests/gpu/runs.sh), device memory is the heap. */
+ * driver without a GPU (tests/gpu/runs.sh), device memory is the heap. The program does not run on a real GPU, because it
+ * waits for streams without a context; bench/comm and examples/torch run there. */
 #include "support.h"
 
 #include <dlfcn.h>
