@@ -72,21 +72,35 @@ static cJSON *find(const struct loom__foreign *f, const char *name)
 	return NULL;
 }
 
-cJSON *loom__foreign_benchmark(struct loom__foreign *f, const char *name, int again, struct loom_error *err)
+/* Returns a name that another program has printed, as all outputs show it. Otherwise names that differ only in bytes that
+ * are not shown would become equal in an output. The caller frees it. */
+static char *shown(const char *name)
+{
+	char *own = loom__must(strdup(name));
+	loom__clean(own, strlen(own) + 1);
+	return own;
+}
+
+cJSON *loom__foreign_benchmark(struct loom__foreign *f, const char *raw, int again, struct loom_error *err)
 {
 	struct loom__text own = {0};
+	char *name = shown(raw);
 	cJSON *v = find(f, name);
-	if (v && again)
+	if (v && again) {
+		free(name);
 		return v;
+	}
 	if (f->benchmarks++ >= LOOM__FOREIGN_BENCHMARKS) {
 		LOOM__FAIL(err, LOOM_EINVAL, "'%s' has more than %d benchmarks: select some of them", f->doc->path,
 			   LOOM__FOREIGN_BENCHMARKS);
+		free(name);
 		return NULL;
 	}
 	if (v)
 		loom__text_add(&own, "%s #%zu", name, f->benchmarks);
 	else
 		loom__text_add(&own, "%s", name);
+	free(name);
 	v = loom__json_append_object(f->variants);
 	loom__json_add_text(v, "name", loom__must_text(&own));
 	loom__json_add_text(v, "label", loom__must_text(&own));
@@ -103,16 +117,18 @@ static cJSON *metrics_of(const cJSON *variant)
 
 void loom__foreign_value(cJSON *benchmark, const char *metric, const char *unit, const char *better, double value)
 {
-	cJSON *metrics = metrics_of(benchmark), *m = member(metrics, metric);
-	if (!m) {
-		if (loom__json_length(metrics) >= LOOM__FOREIGN_METRICS)
-			return;
-		m = loom__json_add_object(metrics, metric);
+	char *name = shown(metric);
+	cJSON *metrics = metrics_of(benchmark), *m = member(metrics, name);
+	int full = !m && loom__json_length(metrics) >= LOOM__FOREIGN_METRICS;
+	if (!m && !full) {
+		m = loom__json_add_object(metrics, name);
 		loom__json_add_text(m, "unit", unit);
 		loom__json_add_text(m, "better", better);
 		loom__json_add_array(m, "samples");
 	}
-	loom__json_append(member(m, "samples"), cJSON_CreateNumber(value));
+	if (!full)
+		loom__json_append(member(m, "samples"), cJSON_CreateNumber(value));
+	free(name);
 }
 
 static void lead(cJSON *result, const char *metric)
@@ -128,7 +144,9 @@ static void lead(cJSON *result, const char *metric)
 
 void loom__foreign_lead(cJSON *benchmark, const char *metric)
 {
-	lead(member(benchmark, "result"), metric);
+	char *name = shown(metric);
+	lead(member(benchmark, "result"), name);
+	free(name);
 }
 
 void loom__foreign_level(cJSON *benchmark, const char *factor, const char *level)
