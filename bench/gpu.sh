@@ -566,12 +566,12 @@ for t in $tables; do
 			--set device.cuda.warps=16 --set device.cuda.workers="$((32 * sms))" --set workload.resume.of=16 \
 			--set workload.resume.computing=8 --set workload.resume.work=4000 --set workload.resume.iterations="$((160 * sms))"
 		alone=$(median compute_s "$@" --set sync.use=warp --set workload.resume.waiters=0 || echo 0)
-		for how in poll backoff warp; do
-			small=$(median resumed_p50 "$@" --set sync.use=$how --set workload.resume.waiters=8 || echo 9)
+		for sync in poll backoff warp; do
+			small=$(median resumed_p50 "$@" --set sync.use=$sync --set workload.resume.waiters=8 || echo 9)
 			beside=$(another compute_s)
-			large=$(median resumed_p50 "$@" --set sync.use=$how --set workload.resume.waiters=8 \
+			large=$(median resumed_p50 "$@" --set sync.use=$sync --set workload.resume.waiters=8 \
 				--set workload.resume.size=512 || echo 9)
-			echo "$small $large $alone ${beside:-0}" | awk -v l="$how" -v b="$load" '{ printf "| %-24s | %12.2f | %12.2f | %20.4f |\n", l,
+			echo "$small $large $alone ${beside:-0}" | awk -v l=$sync -v b="$load" '{ printf "| %-24s | %12.2f | %12.2f | %20.4f |\n", l,
 				$1 * 1e6 - b / 2, $2 * 1e6 - b / 2, $4 ? $3 / $4 : 0 }'
 		done
 		# On each of two cores, a computing thread runs beside 64 waiters. These runs alternate with runs of the thread alone,
@@ -603,20 +603,20 @@ for t in $tables; do
 		bar resume_computing_cpu "$parked" '>=' 0.93
 		# From a release until the acknowledgement of the consumer is back, without a subtraction. `beside`: with computing
 		# warps, as above.
-		if grep -q '^cuda: GPU 1  *ok' "$tmp/doctor"; then
+		if two_gpus; then
 			printf '\nfrom the release by a GPU until the acknowledgement of its consumer on the other GPU is back; us, median\n\n'
 			printf '| %-24s | %12s | %12s | %20s |\n|---|---|---|---|\n' '' '8 bytes' '4 KiB' '8 bytes, beside'
 			set -- --set run.devices='cuda:0 cuda:1' --set scheduler.use= --set termination.use= --set run.workload=resume \
 				--set device.cuda.worker=warp --set device.cuda.warps=16 --set workload.resume.of=16 \
 				--set workload.resume.waiters=8 --set workload.resume.iterations="$((160 * sms))"
-			for how in poll backoff warp; do
-				two=$(median resumed_p50 "$@" --set sync.use=$how --set device.cuda.workers=32 \
+			for sync in poll backoff warp; do
+				two=$(median resumed_p50 "$@" --set sync.use=$sync --set device.cuda.workers=32 \
 					--set workload.resume.computing=0 || echo 9)
-				two_large=$(median resumed_p50 "$@" --set sync.use=$how --set device.cuda.workers=32 \
+				two_large=$(median resumed_p50 "$@" --set sync.use=$sync --set device.cuda.workers=32 \
 					--set workload.resume.computing=0 --set workload.resume.size=512 || echo 9)
-				two_beside=$(median resumed_p50 "$@" --set sync.use=$how --set device.cuda.workers="$((32 * sms))" \
+				two_beside=$(median resumed_p50 "$@" --set sync.use=$sync --set device.cuda.workers="$((32 * sms))" \
 					--set workload.resume.computing=8 --set workload.resume.work=4000 || echo 9)
-				echo "$two $two_large $two_beside" | awk -v l="$how" '{ printf "| %-24s | %12.2f | %12.2f | %20.2f |\n", l,
+				echo "$two $two_large $two_beside" | awk -v l=$sync '{ printf "| %-24s | %12.2f | %12.2f | %20.2f |\n", l,
 					$1 * 1e6, $2 * 1e6, $3 * 1e6 }'
 			done
 			echo

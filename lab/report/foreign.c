@@ -152,8 +152,10 @@ void loom__foreign_lead(cJSON *benchmark, const char *metric)
 void loom__foreign_level(cJSON *benchmark, const char *factor, const char *level)
 {
 	cJSON *varied = member(benchmark, "varied");
-	if (!member(varied, factor))
-		loom__json_add_text(varied, factor, level);
+	char *name = shown(factor);
+	if (!member(varied, name))
+		loom__json_add_text(varied, name, level);
+	free(name);
 }
 
 static void set_status(cJSON *result, const char *status, const char *text)
