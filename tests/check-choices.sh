@@ -53,7 +53,7 @@ grep -v '^workers' conf/uts-ranks.ini >"$tmp/ranks.ini"
 if [ -e "$B/plugins/trigger_peer.so" ]; then
 	port=$((20000 + $$ % 20000))
 	export GPULOOM_RANKS=2 GPULOOM_ROOT=127.0.0.1:$port
-	GPULOOM_RANK=1 timeout 60 "$G" run "$tmp/ranks.ini" $small --set device.cpu.workers=$cores \
+	GPULOOM_RANK=1 "$limit" 60 "$G" run "$tmp/ranks.ini" $small --set device.cpu.workers=$cores \
 		--quiet >/dev/null 2>&1 &
 	GPULOOM_RANK=0 expect 0 "2 ranks have $((2 * cores)) workers on the same $cores core" "$G" run \
 		"$tmp/ranks.ini" $small \

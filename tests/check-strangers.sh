@@ -4,7 +4,7 @@
 . tests/lib.sh
 need python3
 small='--set workload.uts.tree=custom --set workload.uts.type=binomial --set workload.uts.b0=500 --set workload.uts.q=0.12 --samples 1 --quiet'
-timeout 550 python3 tests/strangers.py "$G" || fail 'strangers.py'
+"$limit" 550 python3 tests/strangers.py "$G" || fail 'strangers.py'
 
 # The token exists, is random, and other users cannot read it.
 by_hand='GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:7741'
