@@ -244,6 +244,14 @@ in_device_memory() {
 		--set workload.allreduce.bytes=20000 $(meets $workload '--set barrier.use=auto') "$@"
 }
 
+# kernels_run JOB: succeeds if each rank of the job runs a kernel. The driver runs workers as threads, besides the two threads of a
+# rank and the two of its NIC.
+kernels_run() {
+	for rank in $(pgrep -P "$1"); do
+		[ "$(ls "/proc/$rank/task" 2>/dev/null | wc -l)" -gt 4 ] || return
+	done
+}
+
 # lost_in_device_memory SIGNAL STATUS PATTERN [ARGUMENTS]: one of two ranks gets the signal while they exchange messages.
 lost_in_device_memory() {
 	signal=$1 want=$2 wanted=$3
@@ -253,7 +261,7 @@ lost_in_device_memory() {
 		--set trigger.provider=shm --set trigger.memory=device --set device.$device.workers=2 --samples 1000000 \
 		--quiet --set workload.pingpong.bytes=20000 "$@" >/dev/null 2>"$tmp/err" </dev/null &
 	run=$!
-	soon 'job=$(pgrep -P $run) && at_work $job 2' || fail "two ranks do not begin: $*"
+	soon 'job=$(pgrep -P $run) && at_work $job 2 && kernels_run $job' || fail "two ranks do not begin: $*"
 	ended_by "$signal" "$(pgrep -P "$job" | tail -n 1)" $run
 	[ $status -eq "$want" ] && grep -qE "$wanted" "$tmp/err" && [ $took -lt 5000 ] ||
 		{ fail "exit $status $took ms after $signal: $*"; cat "$tmp/err"; }
