@@ -244,7 +244,7 @@ in_device_memory() {
 		--set workload.allreduce.bytes=20000 $(meets $workload '--set barrier.use=auto') "$@"
 }
 
-# kernels_run JOB: succeeds if each rank of the job runs a kernel. The driver runs workers as threads, besides the two threads of a
+# kernels_run JOB: succeeds if each rank of the job runs a kernel. The driver runs workers as threads, in addition to the two of a
 # rank and the two of its NIC.
 kernels_run() {
 	for rank in $(pgrep -P "$1"); do
