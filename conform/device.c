@@ -556,7 +556,8 @@ int loom__test_device_wait(struct loom__trial *t)
 	return 0;
 }
 
-static int retire_at(struct loom__drive *b, int point)
+/* Retires a launch at this point of its life. took: the time of retire(), in ns. */
+static int retire_at(struct loom__drive *b, int point, uint64_t *took)
 {
 	uint64_t end;
 	memset(loom__bench_board(b)->row, 0, sizeof(loom__bench_board(b)->row));
@@ -578,7 +579,17 @@ static int retire_at(struct loom__drive *b, int point)
 	LOOM__TRY(must(b, "a launch", code));
 	uint64_t begin = loom__now_ns();
 	LOOM__TRY(must(b, "retire()", loom__drive_retire(b, 5 * LOOM__SECOND)));
-	return loom__now_ns() - begin < 4 * LOOM__SECOND
+	*took = loom__now_ns() - begin;
+	return 0;
+}
+
+/* On a busy machine, one retire() may take seconds because the workers get no core. Then the launch is repeated. */
+static int retire_soon(struct loom__drive *b, int point)
+{
+	uint64_t took = UINT64_MAX;
+	for (int tries = 0; tries < 4 && took > 4 * LOOM__SECOND; tries++)
+		LOOM__TRY(retire_at(b, point, &took));
+	return took <= 4 * LOOM__SECOND
 		   ? 0
 		   : loom__fault(trial_of(b), "retire() takes seconds although all workers may leave");
 }
@@ -594,7 +605,7 @@ static int ways_out(struct loom__trial *t, const char *const *set, int rounds)
 		loom__say_case(t, t->seed, "retired %s", point[n % 4]);
 		if (n == 4)
 			loom__footprint_take(&before);
-		LOOM__TRY(retire_at(&b, n % 4));
+		LOOM__TRY(retire_soon(&b, n % 4));
 	}
 	LOOM__TRY(loom__judge_footprint(t, &before, (size_t)rounds - 4, "launches that were retired leave something"));
 	loom__drive_close(&b);
