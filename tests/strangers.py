@@ -12,20 +12,15 @@ import sys
 import tempfile
 import time
 
+import pace
+
 GPULOOM = sys.argv[1]
 TOKEN = secrets.token_hex(16)
 SMALL = ("--set workload.uts.tree=custom --set workload.uts.type=binomial --set workload.uts.b0=500 "
          "--set workload.uts.q=0.12 --quiet").split()
 HELLO, GIVE, ALL, DONE, END, WELCOME = range(1, 7)
+LIMIT = 60  # in seconds of an idle machine (pace.py): a longer job counts as hanging
 failures = 0
-
-
-def limit(idle=60):
-    """Returns the seconds after which a job counts as hanging, if it may take `idle` seconds on an idle machine."""
-    with open("/proc/loadavg") as f:
-        mean, _, _, running, _ = f.read().split()
-    load = max(float(mean), int(running.split("/")[0]))
-    return idle * int(1 + load / len(os.sched_getaffinity(0)))
 
 
 def check(name, good, *about):
@@ -54,7 +49,7 @@ def receive(s):
     """Returns (kind, value, body), or None at the end of the connection."""
     data = b""
     try:
-        s.settimeout(limit())
+        s.settimeout(LIMIT / pace.pace())
         while len(data) < 16 or len(data) < 16 + struct.unpack("<IIQ", data[:16])[2]:
             more = s.recv(65536)
             if not more:
@@ -88,7 +83,7 @@ class Job:
         return p
 
     def connect(self):
-        for _ in range(limit() * 20):
+        for _ in range(int(LIMIT * 20 / pace.pace())):
             try:
                 return socket.create_connection(("127.0.0.1", self.port))
             except OSError:
@@ -103,19 +98,19 @@ class Job:
         check("join", answer and answer[0] == WELCOME, answer)
         return s
 
-    def end(self, p, idle=60):
+    def end(self, p, limit=LIMIT):
         """Returns the job's status, 'hangs' if it does not end, and its output."""
-        try:
-            code = p.wait(timeout=limit(idle))
-        except subprocess.TimeoutExpired:
+        if pace.wait(p, limit):
+            code = p.returncode
+        else:
             code = "hangs"
             os.killpg(p.pid, signal.SIGKILL)
             p.wait()
         p.file.seek(0)
         return code, p.file.read().decode(errors="replace")
 
-    def ends(self, name, p, code, words, idle=60):
-        got, text = self.end(p, idle)
+    def ends(self, name, p, code, words, limit=LIMIT):
+        got, text = self.end(p, limit)
         check(name, got == code and words in text, "status", got, "instead of", code, "- no", repr(words), "in:", text)
 
 
@@ -187,7 +182,7 @@ def closed_S4():
     job = Job(["--samples", "1000000"])
     other = job.start(1)
     refused = False
-    for _ in range(limit() * 20):
+    for _ in range(int(LIMIT * 20 / pace.pace())):
         try:
             socket.create_connection(("127.0.0.1", job.port)).close()
             time.sleep(0.05)
@@ -325,7 +320,7 @@ def lies_S10():
             job = Job(more)
             proxy = socket.create_server(("127.0.0.1", 0))
             other = job.start(1, GPULOOM_ROOT="127.0.0.1:%d" % proxy.getsockname()[1])
-            proxy.settimeout(limit())
+            proxy.settimeout(LIMIT / pace.pace())
             inside = proxy.accept()[0]
             outside = job.connect()
             both = [threading.Thread(target=pump, args=(inside, outside, change), daemon=True),
@@ -369,7 +364,7 @@ def guess_S2():
                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                start_new_session=True)
         ports = []
-        for _ in range(limit() * 20):
+        for _ in range(int(LIMIT * 20 / pace.pace())):
             children = open("/proc/%d/task/%d/children" % (job.pid, job.pid)).read().split()
             ports = [p for child in children for p in listening(int(child))]
             if len(ports) >= 2:
@@ -378,13 +373,14 @@ def guess_S2():
         time.sleep(1)
         check("ports of endpoints", len(ports) >= 2, ports)
         for port, key in zip(ports, ("0x100", "0x102")):
-            tried = subprocess.run([program, str(port), key, "1"], capture_output=True, text=True, timeout=limit())
+            tried = subprocess.run([program, str(port), key, "1"], capture_output=True, text=True,
+                                   timeout=LIMIT / pace.pace())
             check("keys can be tried", tried.returncode == 0, tried.returncode, tried.stderr)
             check("a key is guessed", not tried.stdout, tried.stdout)
         for _ in range(2):
             os.kill(job.pid, signal.SIGTERM)
             time.sleep(0.1)
-        check("the job goes on until it is stopped", job.wait(timeout=limit()) == 130, job.returncode)
+        check("the job goes on until it is stopped", pace.wait(job, LIMIT) and job.returncode == 130, job.returncode)
 
 
 CASES = [given_up_S3, overflow_F2_S1, huge_S1, stall_F5_S3, silent_S4_T9b, trickle_S4, closed_S4, squat_S2, steps_D3,
