@@ -198,8 +198,6 @@ for so in "$B"/plugins/*.so; do
 	workload_exec) sound "$name" --set command=true --skip workload.rejects ;; # this workload has no result in memory
 	workload_fib) sound "$name" --set n=20 ;;
 	workload_memset) sound "$name" --set tasks=5000 ;;
-	workload_bfs_tasks) sound "$name" --set scale=8 --set degree=4 ;;
-	workload_knapsack) sound "$name" --set items=12 ;;
 	workload_synthetic) sound "$name" --set tasks=100 --set length=10 ;;
 	workload_uts) sound "$name" --set tree=custom ;;
 	workload_ragged) sound "$name" --set length=50 ;;

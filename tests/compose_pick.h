@@ -341,8 +341,6 @@ FAKE_FN void each_other(void (*run)(struct selection *s, const char *label))
 	} others[] = {
 		{"workload_cholesky", "granularity=worker", &compose_noncoherent},
 		{"workload_synthetic", "granularity=lane", &compose_alone},
-		{"workload_bfs_tasks", "granularity=worker", &compose_alone},
-		{"workload_knapsack", "granularity=lane priorities=no", &compose_noncoherent},
 	};
 	for (size_t i = 0; i < COUNT(others); i++) {
 		struct selection s = {0};

@@ -50,7 +50,7 @@ MOST = {
     "qos.throttle.delay_most": 2e6, "qos.budget.latency": 1e7,
     "cholesky.size": 100, "synthetic.tasks": 500, "synthetic.length": 5000, "synthetic.spawn": 3, "synthetic.depth": 4,
     "synthetic.on_gpu": 0,
-    "bfs_tasks.scale": 9, "bfs_tasks.degree": 8, "knapsack.items": 14, "memset.tasks": 20000,
+    "memset.tasks": 20000,
     "memset_loop.tasks": 20000, "fib.n": 16, "uts.depth": 5, "uts.b0": 4, "uts.keep": 65536,
     "iterations": 4, "tc": 30, "tp": 30, "bfs.size": 9, "bs.size": 300, "c2d.size": 24, "cg.size": 8, "fe.size": 8,
     "gem.size": 64, "h3d.size": 4, "kmn.size": 64, "pattern.size": 600, "resume.size": 600, "resume.work": 30,
@@ -82,8 +82,7 @@ CORES = ["", "0", "0-1", "1", "0-0,0", "4095", "1-0"]
 # The kinds that a workload needs in addition to a transport, by its folder. An unknown folder gets all kinds.
 TASKS, EXCHANGE = ("scheduler", "termination"), ("sync",)
 NEEDS = {
-    "exec": (), **dict.fromkeys(("memset", "memset_loop", "fib", "uts", "contains", "cholesky", "synthetic",
-                                   "bfs_tasks", "knapsack"), TASKS),
+    "exec": (), **dict.fromkeys(("memset", "memset_loop", "fib", "uts", "contains", "cholesky", "synthetic"), TASKS),
     **dict.fromkeys(("pingpong", "msgrate", "allreduce", "replay"), ("trigger",)),
     **dict.fromkeys(("jacobi2d", "sgd"), ("trigger", "barrier")),
     **dict.fromkeys(("bfs", "bs", "c2d", "cg", "fe", "gem", "h3d", "kmn", "pattern", "resume", "srs", "stn"), EXCHANGE),

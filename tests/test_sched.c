@@ -52,7 +52,7 @@ static const struct setup setups[] = {
 	{"sched_mgws", "local_queue=2 public_queue=8 victim=none", 3, 1, "term_hcounter", 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=8 wait=spin claim=fixed claim_size=7", 3, 1, "term_tree", 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=8 wait=yield", 3, 1, "term_hcounter", 0, 0},
-	{"sched_mgws", "priorities=yes local_queue=2 public_queue=2", 3, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=2", 3, 1, NULL, 0, 0},
 	{"sched_mgws", "local_queue=4 public_queue=8 claim=queues", 4, 1, NULL, 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=1 claim=queues in_place_depth=0 victim=none", 3, 1, "term_tree", 0, 0},
 	{"sched_mgws", "local_queue=4 public_queue=4 claim=queues owners=2 transfer=id", 5, 1, "term_hcounter", 0, 0},

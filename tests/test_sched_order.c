@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests when and where tasks run (joins, priorities, affinity), and that sleeping workers wake up for tasks. */
+/* Tests when and where tasks run (joins, newest first, affinity), and that sleeping workers wake up for tasks. */
 #include "tree.h"
 
 static struct loom_error err;
@@ -133,70 +133,33 @@ TEST(joins)
 	}
 }
 
-/* ---- priorities --------------------------------------------------------------------------- */
+/* ---- the local queue ---------------------------------------------------------------------- */
 
 static void noting(struct loom_ctx *c, const struct loom_task *t)
 {
 	note(c, t->param[0]);
 }
 
-/* Spawns 30 tasks of normal, high and low priority in turn. Task i logs 100 + i, 200 + i or 300 + i, by its priority. */
-static void mixed(struct loom_ctx *c, const struct loom_task *t)
+static void spawns_30(struct loom_ctx *c, const struct loom_task *t)
 {
-	static const uint8_t levels[] = {LOOM_NORMAL, LOOM_HIGH, LOOM_LOW};
 	(void)t;
 	for (uint64_t i = 0; i < 30; i++) {
-		struct loom_task child = {.tag = 1, .priority = levels[i % 3]};
-		child.param[0] = 100 * (1 + i % 3) + i;
+		struct loom_task child = {.tag = 1, .param = {i}};
 		if (LOOM_CALL(sched, spawn, c, &child))
 			return;
 	}
 }
 
-static loom_task_fn *const mixed_fns[] = {mixed, noting};
-
-/* One worker runs all tasks of high priority first, and all tasks of low priority last. */
-TEST(priorities)
+/* The newest task runs first, and the published half of the tasks runs last. */
+TEST(newest_first)
 {
 	static const struct loom_task first = {.tag = 0};
-	static const uint32_t lanes[] = {1, 3};
-	for (size_t i = 0; i < COUNT(lanes); i++) {
-		struct harness *h = open_tasks("sched_mgws", "priorities=yes", 1, lanes[i], mixed_fns, 2,
-					       &first, 0);
-		CU_ASSERT_EQUAL(harness_run(h, &err), 0);
-		CU_ASSERT_EQUAL(logged, 30);
-		for (uint32_t k = 0; k < 30; k++)
-			CU_ASSERT_EQUAL(log_text[k] / 100, k < 10 ? 2 : k < 20 ? 1 : 3);
-		harness_close(h);
-	}
-}
-
-/* Without the option, priorities have no effect: the newest task runs first, and the published half of the tasks runs
- * last. */
-TEST(priorities_off)
-{
-	static const struct loom_task first = {.tag = 0};
-	struct harness *h = open_tasks("sched_mgws", "", 1, 1, mixed_fns, 2, &first, 0);
+	static loom_task_fn *const fns[] = {spawns_30, noting};
+	struct harness *h = open_tasks("sched_mgws", "", 1, 1, fns, 2, &first, 0);
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	CU_ASSERT_EQUAL(logged, 30);
-	CU_ASSERT_EQUAL(log_text[0] % 100, 29);
+	CU_ASSERT_EQUAL(log_text[0], 29);
 	harness_close(h);
-}
-
-/* The rings are too small for all tasks. No task may be lost, and tasks of low priority must still be stolen. */
-TEST(priorities_full)
-{
-	static const struct loom_task first = {.tag = 0};
-	static const char *const opts[] = {"priorities=yes local_queue=2 public_queue=2",
-					   "priorities=yes local_queue=4 public_queue=1 in_place_depth=0",
-					   "priorities=yes local_queue=2 public_queue=8 transfer=id owners=2"};
-	for (size_t i = 0; i < 30 * COUNT(opts); i++) {
-		struct harness *h =
-			open_tasks("sched_mgws", opts[i % COUNT(opts)], 3, 1, mixed_fns, 2, &first, 0);
-		CU_ASSERT_EQUAL(harness_run(h, &err), 0);
-		CU_ASSERT_EQUAL(logged, 30);
-		harness_close(h);
-	}
 }
 
 /* ---- affinity ----------------------------------------------------------------------------- */

@@ -18,7 +18,7 @@ static const struct setup {
     {"local_queue=4 public_queue=4 wait=spin victim=neighbour", 2, {2, 2}, 0, "term_hcounter"},
     {"local_queue=4 public_queue=4 wait=yield victim=biased", 3, {1, 2, 1}, 0, "term_hcounter"},
     {"local_queue=4 public_queue=2 victim=local backlog=8", 2, {2, 2}, 0, "term_hcounter"},
-    {"local_queue=4 public_queue=4 priorities=yes", 2, {1, 2}, 0, "term_hcounter"},
+    {"local_queue=4 public_queue=4", 2, {1, 2}, 0, "term_hcounter"},
     {"local_queue=4 public_queue=4", 4, {1, 2, 1, 1}, 0, "term_tree"},
     {"", 2, {1, 1}, 1, "term_hcounter"},
     {"local_queue=2 public_queue=1", 3, {1, 1, 1}, 1, "term_tree"},

@@ -9,10 +9,8 @@
 
 #include "../plugins/workloads/tasks/cholesky_matrix.h"
 #include "../plugins/workloads/tasks/sha1.dev.h"
-#include "../plugins/workloads/tasks/workload_bfs_tasks.dev.h"
 #include "../plugins/workloads/tasks/workload_contains.dev.h"
 #include "../plugins/workloads/tasks/workload_fib.dev.h"
-#include "../plugins/workloads/tasks/workload_knapsack.dev.h"
 #include "../plugins/workloads/tasks/workload_synthetic.dev.h"
 #include "../plugins/workloads/tasks/workload_uts.dev.h"
 
@@ -309,57 +307,6 @@ TEST(synthetic_affinity)
 		}
 		harness_close(h);
 	}
-}
-
-/* ---- bfs, knapsack ------------------------------------------------------------------------- */
-
-TEST(bfs_tasks)
-{
-	run_everywhere("workload_bfs_tasks", "scale=1 degree=1");
-	run_everywhere("workload_bfs_tasks", "scale=10 degree=8 chunk=4 heavy=16");
-	run_everywhere("workload_bfs_tasks", "graph=grid scale=9 chunk=3");
-	struct harness *h = right("workload_bfs_tasks", "graph=grid scale=12");
-	CU_ASSERT_EQUAL(metric("reached"), 64 * 64);
-	CU_ASSERT_EQUAL(metric("levels"), 127);
-	CU_ASSERT_EQUAL(metric("arcs"), 4 * 64 * 63);
-	struct bfs *b = h->rig.part[LOOM_WORKLOAD].view.global;
-	BFS_AT(b, level, uint32_t)[65]++; /* in the grid, vertex 65 is one to the right of and one below vertex 0 */
-	must_be_wrong(h, "vertex 65: level 3 in place of 2");
-	harness_close(h);
-	/* Each lane runs its own tasks. `heavy` is so small that the arcs of one vertex are split into several tasks. */
-	h = harness_must(&(struct harness_params){.sched_opts = "granularity=lane",
-						  .workload = "workload_bfs_tasks",
-						  .workload_opts = "scale=9 heavy=2",
-						  .workers = 2,
-						  .lanes = 4,
-						  .seed = 1});
-	for (int sample = 0; sample < 3; sample++)
-		CU_ASSERT_EQUAL(harness_run(h, &err), 0);
-	harness_close(h);
-}
-
-TEST(knapsack)
-{
-	run_everywhere("workload_knapsack", "items=1 split=0");
-	run_everywhere("workload_knapsack", "items=20 split=20 correlation=none");
-	run_everywhere("workload_knapsack", "items=60 split=6 correlation=weak");
-	run_everywhere("workload_knapsack", "items=18 split=9 range=50 seed=3 correlation=strong");
-	run_everywhere("workload_knapsack", "items=14 split=5");
-	struct harness *h = harness_must(&(struct harness_params){.sched_opts = "priorities=yes",
-								  .term = "term_hcounter",
-								  .workload = "workload_knapsack",
-								  .workload_opts = "items=22 correlation=strong",
-								  .workers = 4,
-								  .noncoherent = 1,
-								  .seed = 1});
-	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
-	struct knapsack_count *count = h->rig.part[LOOM_WORKLOAD].view.worker[2];
-	count->covered--;
-	must_be_wrong(h, "4194303 of 4194304 choices");
-	count->covered++;
-	((struct knapsack_best *)h->rig.part[LOOM_WORKLOAD].view.device[1])->value += 1000000;
-	must_be_wrong(h, "the best value is");
-	harness_close(h);
 }
 
 /* ---- uts -------------------------------------------------------------------------------- */

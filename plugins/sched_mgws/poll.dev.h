@@ -85,11 +85,11 @@ LOOM_FN uint32_t mgws_poll_collective(struct loom_ctx *c, int can_publish)
 }
 
 /* Called if the public queue is empty. Publishes half of the first of these that has enough tasks: the backlog, the local queue
- * (at least two tasks), the block, the ring of high priority. Returns the number of tasks. */
+ * (at least two tasks), the block. Returns the number of tasks. */
 SCHED_SLOW uint64_t mgws_publish_half(struct loom_ctx *c)
 {
 	struct mgws_block *b = &mgws_lane(c)->block;
-	struct mgws_level *backlog = &mgws_lane(c)->backlog;
+	struct mgws_backlog *backlog = &mgws_lane(c)->backlog;
 	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0, n = 0;
 	if (backlog->count) {
 		n = mgws_publish_ring(c, mgws_backlog(c), SCHED_CFG(c, backlog) - 1, &backlog->head, &backlog->count,
@@ -104,8 +104,6 @@ SCHED_SLOW uint64_t mgws_publish_half(struct loom_ctx *c)
 		most = most ? most : 1;
 		n = mgws_publish(c, c->initial, b->next, ~0ull, half < most ? half : most);
 		b->next += n;
-	} else {
-		n = mgws_publish_level(c, MGWS_HIGH);
 	}
 	if (c->lane == 0) {
 		b->word = mgws_word_now(c);

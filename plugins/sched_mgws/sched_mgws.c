@@ -71,9 +71,6 @@ static int sched_mgws_check(const struct loom_host *host, const void *opts, stru
 		rc = sched_check_ring(host, "backlog", o.backlog, 1, 1 << 20, err);
 	if (!rc && o.owners == 3)
 		rc = LOOM_REFUSE(host, err, "owners", "owners = 3: must be 1, 2 or 4");
-	if (!rc && o.granularity == SCHED_LANE && o.priorities)
-		rc = LOOM_REFUSE(host, err, "priorities",
-				 "priorities = yes: lanes have none: set priorities = no, or granularity = worker");
 	return rc;
 }
 
@@ -197,8 +194,7 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 	    MGWS_QUEUE_BYTES(s->cfg.public_queue, s->cfg.transfer) +
 	    (uint64_t)mgws_backlog_slots(s, layout) * sizeof(struct loom_task) +
 	    (mgws_has_ranks(layout) ? MGWS_QUEUE_BYTES(s->cfg.public_queue, MGWS_BODY) : 0); /* mgws_rma_ring() */
-	need->local = SCHED_LOCAL_BYTES(lanes, s->cfg.local_queue) +
-		      MGWS_WORKER_BYTES(lanes, s->cfg.priorities, s->cfg.local_queue, all);
+	need->local = SCHED_LOCAL_BYTES(lanes, s->cfg.local_queue) + MGWS_WORKER_BYTES(lanes, all);
 	return 0;
 }
 
@@ -234,7 +230,7 @@ static int sched_mgws_constants(void *self, const struct loom_layout *layout, ch
 	const struct sched_mgws *s = self;
 	struct sched_config cfg = sched_mgws_config(s, layout);
 	cfg.remote_workers = cfg.remote_workers != 0; /* when programs are composed, the number is not known yet */
-	return sched_constants(s->host, &cfg, MGWS_REGISTER_WORDS(s->cfg.priorities), text, room, err);
+	return sched_constants(s->host, &cfg, MGWS_REGISTER_WORDS, text, room, err);
 }
 
 /* Returns the block that the workers of a device share: the stack's block, or with non-coherent devices the device's own. */
@@ -578,7 +574,7 @@ LOOM_DEVICE_CODE(sched_mgws_code, sched_mgws_cpu, "sched_mgws.dev.h",
 			 LOOM_CODE_FILE("public.dev.h") LOOM_CODE_FILE("owners.dev.h") LOOM_CODE_FILE("ids.dev.h")
 			     LOOM_CODE_FILE("publish.dev.h") LOOM_CODE_FILE("claim.dev.h") LOOM_CODE_FILE("ranks.dev.h")
 				 LOOM_CODE_FILE("steal.dev.h") LOOM_CODE_FILE("mailbox.dev.h")
-				     LOOM_CODE_FILE("overflow.dev.h") LOOM_CODE_FILE("priorities.dev.h")
+				     LOOM_CODE_FILE("overflow.dev.h")
 					 LOOM_CODE_FILE("spawn.dev.h") LOOM_CODE_FILE("lanes.dev.h")
 					     LOOM_CODE_FILE("poll.dev.h") LOOM_CODE_FILE("work.dev.h")
 						 LOOM_CODE_FILE("idle.dev.h") LOOM_CODE_FILE("sched_mgws.dev.h"));

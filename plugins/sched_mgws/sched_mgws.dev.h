@@ -2,8 +2,8 @@
 /* Work stealing after the MGWS thesis (4.2, 5.1): a worker, from the start of a sample to its end. Device code,
  * collective.
  *
- * A worker runs tasks in this order: its tasks of high priority, its local queue, its backlog, its block of the initial set;
- * its public queue, the overflow list, a new block of the initial set; its tasks of low priority, and stolen tasks. With
+ * A worker runs tasks in this order: its local queue, its backlog, its block of the initial set; its public queue, the
+ * overflow list, a new block of the initial set; stolen tasks. With
  * granularity = lane the new block comes before the public queue and the overflow list. If the public queue is empty and the
  * worker holds at least two tasks, it publishes half of these tasks. */
 #ifndef SCHED_MGWS_DEV_H
@@ -16,7 +16,7 @@
 #ifdef GPULOOM_DEV_CPU_H
 LOOM_FN void mgws_clear(struct loom_ctx *c)
 {
-	const struct mgws_lane none = {{0, 0, 0, 0}, {0, 0}, {{0, 0}, {0, 0}}};
+	const struct mgws_lane none = {{0, 0, 0, 0}, {0, 0}};
 	struct mgws_worker fresh = {};
 	*mgws_lane(c) = none;
 	if (c->lane != 0)
@@ -98,8 +98,7 @@ LOOM_FN int mgws_end(struct loom_ctx *c, uint64_t ran)
  * stopped. */
 LOOM_FN int mgws_find_work(struct loom_ctx *c)
 {
-	return mgws_acquire(c, 0) || mgws_list_refill(c, 0) || mgws_claim(c, 0) || mgws_push_low(c) ||
-	       mgws_search_for_work(c);
+	return mgws_acquire(c, 0) || mgws_list_refill(c, 0) || mgws_claim(c, 0) || mgws_search_for_work(c);
 }
 
 /* GPUs have the code for small samples only in programs that use it. */
@@ -118,8 +117,7 @@ LOOM_FN uint64_t sched_mgws_small(struct loom_ctx *c, uint32_t go, uint32_t all,
 		b->claimed = MGWS_ALL;
 		mgws_worker(c)->small = go;
 	}
-	while (mgws_work(c, &ran) && mgws_push_low(c))
-		;
+	mgws_work(c, &ran);
 	c->initial = usual;
 	loom_barrier_lanes(c);
 	if (c->lane == 0) {

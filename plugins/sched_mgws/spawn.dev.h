@@ -6,7 +6,6 @@
 
 #ifndef LOOM_DEVICE_COMPILE
 #include "overflow.dev.h"
-#include "priorities.dev.h"
 #endif
 
 /* ---- the backlog: a third queue, private to its worker --------------------------------------- */
@@ -18,7 +17,7 @@
 LOOM_FN void mgws_backlog_overflow(struct loom_ctx *c, uint32_t n)
 {
 	struct sched_lane *mine = sched_lane(c);
-	struct mgws_level *b = &mgws_lane(c)->backlog;
+	struct mgws_backlog *b = &mgws_lane(c)->backlog;
 	sched_copy_ring(c, mgws_backlog(c), b->head + b->count, SCHED_CFG(c, backlog) - 1, sched_ring(c), mine->head,
 			sched_mask(c), n);
 	mine->head += n;
@@ -43,7 +42,7 @@ SCHED_NOINLINE int mgws_backlog_overflow_half(struct loom_ctx *c)
 SCHED_NOINLINE int mgws_backlog_refill(struct loom_ctx *c)
 {
 	struct sched_lane *mine = sched_lane(c);
-	struct mgws_level *b = &mgws_lane(c)->backlog;
+	struct mgws_backlog *b = &mgws_lane(c)->backlog;
 	uint32_t mask = sched_mask(c), n = (mask + 1) / 2;
 	n = n < b->count ? n : b->count;
 	b->count -= n;
@@ -117,12 +116,12 @@ SCHED_SLOW int mgws_push_successor(struct loom_ctx *c, loom_ref join)
 				    : (int)LOOM_OUTLINED(mgws_push_to_full_queue, c, (const struct loom_task *)&next);
 }
 
-/* Pushes a task with a priority or an affinity. If the ring of its priority is full, the task goes to another queue. */
+/* Pushes a task that has an affinity. */
 SCHED_SLOW int mgws_push_attributed(struct loom_ctx *c, const struct loom_task *task)
 {
 	if (task->affinity == mgws_other_kind(c))
 		return mgws_overflow_other_kind(c, task);
-	return mgws_push_level(c, task) || sched_push(c, task) ? 0 : mgws_push_to_full_queue(c, task);
+	return sched_push(c, task) ? 0 : mgws_push_to_full_queue(c, task);
 }
 
 /* For a single lane. Pushes a task that is already counted as spawned, or overflows it. */

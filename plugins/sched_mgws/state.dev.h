@@ -164,26 +164,20 @@ struct mgws_block {
 };
 #define MGWS_ALL (~0ull) /* value of `claimed` if the whole set is claimed */
 
-/* State of another ring of this worker: the backlog, or the ring for tasks of high or low priority. */
-enum { MGWS_HIGH, MGWS_LOW, MGWS_LEVELS };
-struct mgws_level {
+struct mgws_backlog {
 	uint32_t head, count;
 };
 struct mgws_lane {
 	struct mgws_block block;
-	struct mgws_level backlog;
-	struct mgws_level level[MGWS_LEVELS];
+	struct mgws_backlog backlog;
 };
-#define MGWS_REGISTER_WORDS(priorities) ((priorities) ? 9 : 7) /* words of loom_ctx.regs in use; `level` is in the last 2 */
+#define MGWS_REGISTER_WORDS 7 /* words of loom_ctx.regs in use */
 
-/* Behind struct mgws_worker are the lanes, the rings of priorities.dev.h, and a bit per victim (steal.dev.h). */
+/* Behind struct mgws_worker are the lanes, and a bit per victim (steal.dev.h). */
 #define MGWS_LANES_BYTES(lanes) SCHED_PER_LANE(lanes, sizeof(struct mgws_lane))
-#define MGWS_RINGS_BYTES(priorities, local_queue)                                                                      \
-	((priorities) ? (uint64_t)MGWS_LEVELS * (local_queue) * sizeof(struct loom_task) : 0)
 #define MGWS_BITS_BYTES(workers) (((uint64_t)(workers) + 63u) / 64u * 8u)
-#define MGWS_WORKER_BYTES(lanes, priorities, local_queue, victims)                                                     \
-	(sizeof(struct mgws_worker) + MGWS_LANES_BYTES(lanes) + MGWS_RINGS_BYTES(priorities, local_queue) +            \
-	 MGWS_BITS_BYTES(victims))
+#define MGWS_WORKER_BYTES(lanes, victims)                                                                              \
+	(sizeof(struct mgws_worker) + MGWS_LANES_BYTES(lanes) + MGWS_BITS_BYTES(victims))
 
 /* ---- access ---------------------------------------------------------------------------------- */
 
@@ -271,15 +265,9 @@ LOOM_FN struct mgws_lane *mgws_lane(const struct loom_ctx *c)
 #endif
 }
 
-LOOM_FN char *mgws_behind_lanes(const struct loom_ctx *c)
-{
-	return (char *)(mgws_worker(c) + 1) + MGWS_LANES_BYTES(c->lanes);
-}
-
 LOOM_FN uint64_t *mgws_bits(const struct loom_ctx *c)
 {
-	return (uint64_t *)(mgws_behind_lanes(c) +
-			    MGWS_RINGS_BYTES(SCHED_CFG(c, priorities), SCHED_CFG(c, local_queue)));
+	return (uint64_t *)((char *)(mgws_worker(c) + 1) + MGWS_LANES_BYTES(c->lanes));
 }
 
 #endif

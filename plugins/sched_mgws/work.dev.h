@@ -65,14 +65,14 @@ static __attribute__((noinline)) uint64_t mgws_run_successors(struct loom_ctx *c
 
 /* Runs tasks of the local queue or, if this is empty, runs tasks of the block in place. A worker of one lane spends most of its
  * time here if tasks are small. Returns how many tasks ran. Claims further blocks. Returns if `most` tasks have run, if no task is left, or if
- * mgws_work() must stop, publish, refill, or run a task of high priority. Tasks that wait for joins run at once. `count` is a
+ * mgws_work() must stop, publish or refill. Tasks that wait for joins run at once. `count` is a
  * copy of mine->count in a register, which mgws_predict_count() updates after each task. */
 static __attribute__((noinline)) uint64_t mgws_run_fast_path(struct loom_ctx *c, uint64_t most)
 {
 	struct sched_local *l = sched_local(c);
 	struct sched_lane *mine = sched_lane(c);
 	struct mgws_block *b = &mgws_lane(c)->block;
-	const struct mgws_level *high = &mgws_lane(c)->level[MGWS_HIGH], *backlog = &mgws_lane(c)->backlog;
+	const struct mgws_backlog *backlog = &mgws_lane(c)->backlog;
 	const struct loom_task *ring = sched_ring(c), *task;
 	const struct mgws_meta *own = mgws_own_meta(c);
 	struct mgws_queue *q = mgws_queue(c);
@@ -97,7 +97,7 @@ static __attribute__((noinline)) uint64_t mgws_run_fast_path(struct loom_ctx *c,
 				ran += mgws_run_successors(c, task->join);
 			mgws_predict_count(&count, mine->count);
 		}
-		if (ran >= most || loom_stopped(c) || high->count)
+		if (ran >= most || loom_stopped(c))
 			break;
 		if (count)
 			held = count;
@@ -126,8 +126,7 @@ LOOM_FN uint64_t mgws_batch(struct loom_ctx *c, uint64_t most)
 LOOM_FN uint32_t mgws_poll_between_tasks(struct loom_ctx *c)
 {
 	const struct mgws_block *b = &mgws_lane(c)->block;
-	uint32_t held = sched_lane(c)->count + mgws_held(c, MGWS_HIGH);
-	return mgws_poll_collective(c, held >= 2 || (uint32_t)(b->end - b->next) >= 2);
+	return mgws_poll_collective(c, sched_lane(c)->count >= 2 || (uint32_t)(b->end - b->next) >= 2);
 }
 
 /* Publishes or grants, as `news`, the result of a poll, demands. The caller has passed a barrier after the last push. */
@@ -139,18 +138,10 @@ LOOM_FN void mgws_act_on(struct loom_ctx *c, uint32_t news)
 		mgws_grant_between_tasks(c);
 }
 
-/* Refills the local queue from the ring of high priority or, if this ring is empty, from the backlog. Returns 0 if the worker
- * holds no task to run. */
+/* Refills an empty local queue from the backlog. Returns 0 if the worker holds no task to run. */
 LOOM_FN int mgws_ready(struct loom_ctx *c)
 {
 	const struct mgws_block *b = &mgws_lane(c)->block;
-	struct loom_task t;
-	if (mgws_held(c, MGWS_HIGH)) { /* the task becomes the newest task of the local queue, and runs next */
-		mgws_pop_level(c, MGWS_HIGH, &t);
-		if (!sched_push(c, &t))
-			LOOM_OUTLINED(mgws_push_to_full_queue, c, (const struct loom_task *)&t);
-		loom_barrier_lanes(c);
-	}
 	if (sched_lane(c)->count || (mgws_lane(c)->backlog.count && LOOM_OUTLINED_COLLECTIVE(mgws_backlog_refill, c)))
 		return 1;
 	return b->next != b->end;
@@ -196,17 +187,17 @@ LOOM_FN int mgws_work(struct loom_ctx *c, uint64_t *ran)
 				news = mgws_poll_between_tasks(c);
 			else
 				loom_barrier_lanes(c); /* separates pushes from the next pop */
-		} while (!news && mine->count && !mgws_held(c, MGWS_HIGH) && SCHED_SEVERAL(c));
+		} while (!news && mine->count && SCHED_SEVERAL(c));
 	}
 	*ran += n;
 	return !(news & MGWS_STOP);
 }
 
-/* Does the same as mgws_work(), but each lane runs a task of its own. Ignores priorities. */
+/* Does the same as mgws_work(), but each lane runs a task of its own. */
 LOOM_FN int mgws_work_lanes(struct loom_ctx *c, uint64_t *ran)
 {
 	struct mgws_block *b = &mgws_lane(c)->block;
-	struct mgws_level *backlog = &mgws_lane(c)->backlog;
+	struct mgws_backlog *backlog = &mgws_lane(c)->backlog;
 	struct sched_local *l = sched_local(c);
 	struct sched_lane *mine = sched_lane(c);
 	const struct loom_task *ring = sched_ring(c);

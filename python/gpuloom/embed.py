@@ -25,7 +25,7 @@ class _Error(c.Structure):
 
 class Task(c.Structure):
     """struct loom_task: a cache line that names a task function and its data."""
-    _fields_ = [("tag", c.c_uint32), ("priority", c.c_uint8), ("affinity", c.c_uint8), ("reserved", c.c_uint16),
+    _fields_ = [("tag", c.c_uint32), ("affinity", c.c_uint8), ("reserved", c.c_uint8 * 3),
                 ("join", c.c_uint64), ("param", c.c_uint64 * 4), ("ref", c.c_uint64), ("bytes", c.c_uint64, 56),
                 ("access", c.c_uint64, 8)]
 

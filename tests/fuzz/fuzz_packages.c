@@ -5,7 +5,7 @@
 
 #include "input.h"
 
-#include "plugins/shared/workload/graph.c"
+#include "plugins/workloads/exchange/graph.c"
 #include "plugins/workloads/exchange/bfs_packages.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -20,14 +20,11 @@ struct loom_data {
 	uint64_t bytes : 56, access : 8; /* access: LOOM_READ | LOOM_WRITE */
 };
 
-enum { LOOM_NORMAL = 0, LOOM_HIGH = 1, LOOM_LOW = 2 };
-
 /* A task: one cache line, which is copied from queue to queue. `tag` is the number of the task function. */
 struct loom_task {
 	uint32_t tag;
-	uint8_t priority; /* LOOM_NORMAL, LOOM_HIGH or LOOM_LOW: a hint for schedulers */
 	uint8_t affinity; /* LOOM_ON_ANY, LOOM_ON_CPU or LOOM_ON_GPU: the devices that may run the task */
-	uint16_t reserved; /* must be 0 */
+	uint8_t reserved[3]; /* must be 0 */
 	loom_ref join; /* reference of the struct loom_join to decrement when the task has ended; 0: none */
 	uint64_t param[4];
 	struct loom_data data;

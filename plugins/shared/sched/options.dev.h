@@ -67,10 +67,6 @@
 	OPTION(ALL, uint64_t, overflow_list, LOOM_OPT_U64, "65536",                                        \
 	       "Tasks in the overflow list that all workers share. It is used when queues are full and tasks are " \
 	       "nested too deep. 0: no list.", .max = 1 << 28)                                                \
-	OPTION(ALL, uint8_t, priorities, LOOM_OPT_BOOL, "no",                                      \
-	       "Whether tasks have priorities: a worker runs its tasks of high priority first and those of low " \
-	       "priority last. The option takes the memory of local_queue three times.")                                  \
-	DERIVED(CPU, uint8_t, unused[3])                                                           \
 	/* `bias` times 2^32 */                                                                    \
 	DERIVED(ALL, uint32_t, bias_of_2_32)                                                       \
 	/* 1: the stack has devices of several kinds */                                            \

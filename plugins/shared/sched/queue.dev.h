@@ -50,7 +50,7 @@ struct sched_lane {
 	uint32_t count; /* number of tasks in the queue */
 	uint64_t spawned; /* number of tasks spawned */
 };
-/* Returns whether the task has a priority, an affinity or reserved bits. Most tasks have none. */
+/* Returns whether the task has an affinity or reserved bits. Most tasks have none. */
 #define SCHED_HAS_ATTRIBUTES(task) (*(const sched_word *)(task) >> 32)
 
 /* Size of a state that each lane has in the private block, for all lanes. The size is 0 on a GPU, because its lanes use

@@ -3,7 +3,7 @@
 #ifndef BFS_PACKAGES_H
 #define BFS_PACKAGES_H
 
-#include "../../shared/workload/graph.h"
+#include "graph.h"
 
 /* Reads a file in the format of dpkg's status file. Returns 0; -1: out of memory; -2: unreadable; -3: no packages. */
 int bfs_packages(struct graph *g, const char *path);

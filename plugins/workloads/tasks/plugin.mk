@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 PLUGINS += workload_memset workload_memset_loop workload_contains workload_fib workload_uts \
-  workload_cholesky workload_synthetic workload_costs workload_bfs_tasks workload_knapsack workload_ragged workload_experts workload_makespan
+  workload_cholesky workload_synthetic workload_costs workload_ragged workload_experts workload_makespan
 workload_memset_SRC := $D/workload_memset.c
 workload_memset_CFLAGS := -I$D
 workload_memset_loop_SRC := $D/workload_memset_loop.c
@@ -11,10 +11,6 @@ workload_synthetic_SRC := $D/workload_synthetic.c
 workload_synthetic_CFLAGS := -I$D
 workload_costs_SRC := $D/workload_costs.c
 workload_costs_CFLAGS := -I$D
-workload_bfs_tasks_SRC := $D/workload_bfs_tasks.c plugins/shared/workload/graph.c
-workload_bfs_tasks_CFLAGS := -I$D
-workload_knapsack_SRC := $D/workload_knapsack.c
-workload_knapsack_CFLAGS := -I$D
 workload_cholesky_SRC := $(addprefix $D/,workload_cholesky.c cholesky_matrix.c cholesky_blas.c)
 workload_cholesky_CFLAGS := -I$D
 workload_cholesky_LIBS := -lm -ldl

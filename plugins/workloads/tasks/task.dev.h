@@ -14,7 +14,7 @@ LOOM_FN void workload_task(struct loom_task *t, uint32_t tag)
 {
 	typedef uint64_t __attribute__((__may_alias__)) word;
 	word *w = (word *)t;
-	w[0] = tag; /* all back ends are little-endian, so priority, affinity and reserved bits are 0 */
+	w[0] = tag; /* all back ends are little-endian, so affinity and reserved bits are 0 */
 	for (uint32_t i = 1; i < 6; i++)
 		w[i] = 0;
 #ifdef GPULOOM_DEV_CPU_H

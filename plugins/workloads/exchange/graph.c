@@ -65,23 +65,6 @@ int graph_rmat(struct graph *g, uint32_t scale, uint32_t degree, uint64_t seed)
 	return rc;
 }
 
-int graph_grid(struct graph *g, uint64_t side)
-{
-	struct graph_edges e = {0};
-	int rc = 0;
-	*g = (struct graph){0};
-	for (uint64_t v = 0; v < side * side && !rc; v++) {
-		if (v % side + 1 < side)
-			rc = graph_add(&e, v, v + 1);
-		if (v + side < side * side && !rc)
-			rc = graph_add(&e, v, v + side);
-	}
-	if (!rc)
-		rc = graph_make(g, side * side, &e);
-	free(e.end);
-	return rc;
-}
-
 struct graph_found graph_search(const struct graph *g, uint32_t start, uint32_t *level, uint32_t *queue)
 {
 	struct graph_found f = {.reached = 1};

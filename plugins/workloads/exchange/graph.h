@@ -25,8 +25,6 @@ int graph_make(struct graph *g, uint64_t vertices, const struct graph_edges *e);
 /* Makes a graph of 2^scale vertices with `degree` edges per vertex on average, as in Graph500 (R-MAT). A few vertices
  * have most of the arcs. */
 int graph_rmat(struct graph *g, uint32_t scale, uint32_t degree, uint64_t seed);
-/* Makes a square grid of `side` * `side` vertices. Each vertex has an edge to each of its up to four neighbours. */
-int graph_grid(struct graph *g, uint64_t side);
 
 #define GRAPH_UNREACHED UINT32_MAX
 struct graph_found {
