@@ -464,37 +464,6 @@ TEST(plans)
 	unlink(path);
 }
 
-/* With every kind of table, each task runs once. table=auto tries each kind twice, and then keeps the kind that was
- * fastest. */
-TEST(other_tables)
-{
-	static const char *const opts[] = {"table=static", "table=strided", "table=counter pool=3", "table=auto", "table=auto costs=measured"};
-	for (size_t i = 0; i < COUNT(opts); i++) {
-		struct harness *h = harness_must(&(struct harness_params){.sched = "sched_plan",
-									  .sched_opts = opts[i],
-									  .workload = "workload_synthetic",
-									  .workload_opts = "tasks=31 spawn=1 depth=1 length=500 variance=1",
-									  .workers = 4,
-									  .lanes = 1 + (uint32_t)(i % 2),
-									  .seed = 1});
-		for (int sample = 0; sample < 12; sample++) {
-			int rc = harness_run(h, &err);
-			if (rc)
-				printf("%s: %s\n", opts[i], err.text);
-			CU_ASSERT_EQUAL(rc, 0);
-			struct loom_counters n = harness_sum(h);
-			CU_ASSERT_EQUAL(n.claimed + n.stolen_in, 31);
-			CU_ASSERT_TRUE(i > 1 || n.stolen_in == 0);
-			if (i == 2) /* this table has only one list, which belongs to the first worker */
-				CU_ASSERT_EQUAL(n.claimed, h->rig.counters[0].claimed);
-			/* Of the 31 initial tasks, the workers claim 8, 8, 8 and 7. They share the spawned tasks in any
-			 * way. */
-			CU_ASSERT_TRUE(i > 1 || h->rig.counters[3].claimed == 7);
-		}
-		harness_close(h);
-	}
-}
-
 /* Costs and dependencies come from a trace. The expected bound of the makespan is computed by hand. */
 TEST(makespan)
 {

@@ -10,14 +10,12 @@
 
 static const char *const sources[] = {"auto", "declared", "measured", "equal", NULL};
 static const char *const steals[] = {"tail", "none", NULL};
-static const char *const tables[] = {"plan", "static", "strided", "counter", "auto", NULL};
-enum { TABLE_PLAN, TABLE_STATIC, TABLE_STRIDED, TABLE_COUNTER, TABLE_AUTO };
 enum { STEAL_TAIL, STEAL_NONE };
 enum { COSTS_AUTO, COSTS_DECLARED, COSTS_MEASURED, COSTS_EQUAL };
 
 struct plan_options {
 	struct sched_config cfg; /* the first field, because its option rows have offsets in struct sched_config */
-	uint32_t costs, steal, table, unused;
+	uint32_t costs, steal;
 	const char *load, *save;
 };
 
@@ -32,13 +30,8 @@ static const struct loom_opt sched_plan_rows[] = {
 	     "File to write the costs of the table to, which are the plan: the table follows from them.",
 	     .flags = LOOM_OPT_TRUST),
     LOOM_OPT(struct plan_options, steal, LOOM_OPT_ENUM, "tail",
-	     "With table = plan. tail: a worker whose list is used up takes tasks from the lists of others. none: it does not.",
+	     "tail: a worker whose list is used up takes tasks from the lists of others. none: it does not.",
 	     .choices = steals),
-    LOOM_OPT(struct plan_options, table, LOOM_OPT_ENUM, "plan",
-	     "plan: by costs. static: equal, contiguous shares, and nothing is stolen. strided: the same, but of n workers worker "
-	     "w has the tasks w, w + n, ... counter: one list, from which all take single tasks. auto: each of these for two "
-	     "samples or warm-ups, then the one with the shortest sample; set warmup to 9 or more.",
-	     .choices = tables),
     SCHED_POOL_ROW,
     SCHED_OWN_ROWS,
     {.name = NULL},
@@ -48,12 +41,8 @@ struct sched_plan {
 	const struct loom_host *host;
 	const struct plan_options *o;
 	struct costs file;
-	/* The table of the current sample, and the costs and the kind from which it was made. */
-	struct plan_table table;
+	struct plan_table table; /* of the current sample; `cost` is its input */
 	const uint64_t *cost; /* [table.tasks]: cost of each task; NULL: no costs */
-	uint32_t kind;	      /* TABLE_*, but not TABLE_AUTO */
-	uint32_t trials;      /* with the option table = auto: the number of samples that tried tables */
-	uint64_t shortest[TABLE_AUTO]; /* [kind of table]: time of the shortest sample that tried this kind, in ns */
 	uint64_t *measured;   /* [measured_tasks]: measured time of each task, in ns; NULL: not measured */
 	uint64_t measured_tasks;
 	int saved;
@@ -168,37 +157,6 @@ static int save(struct sched_plan *s, const uint64_t *cost, uint64_t tasks, stru
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* Gives worker w of n workers the tasks w, w + n, w + 2 n and so on. */
-static void stride(struct plan_table *t)
-{
-	uint64_t at = 0;
-	for (uint32_t w = 0; w < t->workers; w++) {
-		t->first[w] = at;
-		for (uint64_t i = w; i < t->tasks; i += t->workers)
-			t->order[at++] = (uint32_t)i;
-	}
-}
-
-static void give_all_to_first(struct plan_table *t)
-{
-	for (uint32_t w = 1; w <= t->workers; w++)
-		t->first[w] = t->tasks;
-}
-
-#define TRIALS 2u /* number of samples that try each kind of table */
-/* Returns the kind of table for this sample. */
-static uint32_t choose_table(const struct sched_plan *s)
-{
-	uint32_t best = TABLE_PLAN;
-	if (s->o->table != TABLE_AUTO)
-		return s->o->table;
-	if (s->trials < TRIALS * TABLE_AUTO)
-		return s->trials / TRIALS;
-	for (uint32_t i = 1; i < TABLE_AUTO; i++)
-		best = s->shortest[i] < s->shortest[best] ? i : best;
-	return best;
-}
-
 static int make_table(struct sched_plan *s, const struct loom_layout *layout, struct loom_error *err)
 {
 	const uint64_t *cost;
@@ -206,22 +164,13 @@ static int make_table(struct sched_plan *s, const struct loom_layout *layout, st
 	int rc = choose_costs(s, layout, &cost, &from, err);
 	if (rc)
 		return rc;
-	if (s->table.tasks != layout->initial_tasks)
-		s->trials = 0; /* a job with another number of tasks needs trials of its own */
-	uint32_t kind = choose_table(s);
-	if (s->table.order && s->table.tasks == layout->initial_tasks && s->cost == cost && s->kind == kind)
+	if (s->table.order && s->table.tasks == layout->initial_tasks && s->cost == cost)
 		return 0;
 	plan_table_free(&s->table);
 	s->cost = cost;
-	s->kind = kind;
-	if (plan_table_make(&s->table, layout->initial_tasks, kind == TABLE_PLAN ? cost : NULL, layout->workers))
+	if (plan_table_make(&s->table, layout->initial_tasks, cost, layout->workers))
 		return LOOM_FAIL(s->host, err, LOOM_ENOMEM, "sched_plan: out of memory");
-	if (kind == TABLE_STRIDED)
-		stride(&s->table);
-	if (kind == TABLE_COUNTER)
-		give_all_to_first(&s->table);
 	LOOM_CHOICE(s->host, "scheduler.costs", "%s", from);
-	LOOM_CHOICE(s->host, "scheduler.table", "%s", tables[kind]);
 	return 0;
 }
 
@@ -249,8 +198,6 @@ static int sched_plan_init(void *self, const struct loom_layout *layout, const s
 	*common = (struct sched_common){.cfg = sched_own_config(&s->o->cfg, layout)};
 	sched_own_init(&common->cfg, layout, view, sizeof(struct plan_block));
 	sched_pool_init(&s->o->cfg, layout, view);
-	int steals_none = s->kind == TABLE_STATIC || s->kind == TABLE_STRIDED ||
-			  (s->kind == TABLE_PLAN && s->o->steal == STEAL_NONE);
 	int measures = is_to_measure(s, layout);
 	uint64_t set = PLAN_SET_BYTES(layout->workers);
 	for (uint32_t d = 0; d < layout->devices; d++) {
@@ -274,9 +221,8 @@ static int sched_plan_init(void *self, const struct loom_layout *layout, const s
 			struct plan_block *b = view->worker[w];
 			b->next = b->begin = s->table.first[w];
 			b->end = s->table.first[w + 1];
-			b->steals = !steals_none;
+			b->steals = s->o->steal != STEAL_NONE;
 			b->measures = (uint64_t)measures;
-			b->single = s->kind == TABLE_COUNTER;
 			b->victim = w - (sched_noncoherent(layout) ? shape->first_worker : 0);
 		}
 	}
@@ -312,17 +258,7 @@ static int sched_plan_collect(void *self, const struct loom_layout *layout, cons
 	if (rc)
 		return rc;
 	int measured = is_to_measure(s, layout);
-	/* A sample that measures costs does not count as a trial. */
-	if (s->o->table == TABLE_AUTO && !measured && s->trials < TRIALS * TABLE_AUTO) {
-		uint64_t took = 0, *shortest = &s->shortest[s->trials / TRIALS];
-		for (uint32_t w = 0; w < layout->workers; w++) {
-			const struct plan_block *b = view->worker[w];
-			took = b->took_ns > took ? b->took_ns : took;
-		}
-		*shortest = s->trials % TRIALS == 0 || took < *shortest ? took : *shortest;
-		s->trials++;
-	}
-	if (s->cost && s->kind == TABLE_PLAN) {
+	if (s->cost) {
 		double sum = 0;
 		for (uint64_t i = 0; i < s->table.tasks; i++)
 			sum += (double)s->cost[i];

@@ -5,8 +5,7 @@
  * `next`: an eighth of the remaining tasks at a time, and single tasks at the end. It computes this number from the end of its
  * last tasks, so it does not load `next` before the addition; tasks that thieves have taken since then only make the number
  * larger than an eighth. When its list is used up, it takes tasks from the lists of other workers in the same way, but loads
- * `next` first. There are two other kinds of table: the static split, in which each worker takes only from its own list, and
- * one list from which all workers take single tasks.
+ * `next` first.
  *
  * A set of bits with two levels tells thieves which lists may have tasks. Level 0 has a bit for each list, level 1 has a bit
  * for each word of level 0. A search of the set loads about four words, even if a GPU has thousands of workers. No task is
@@ -29,11 +28,10 @@ struct plan_block {
 	struct sched_own_list own;
 	uint64_t next;	     /* index in the table of the next task to take */
 	uint64_t begin, end; /* constant: the indices in the table at which the list begins and ends */
-	uint64_t single;     /* constant: 1: every addition to `next` takes a single task */
-	uint64_t took_ns;    /* time from the start of the worker to its end, for sched_plan_collect() */
 	uint64_t victim;     /* number of the list from which this worker stole last; at first, the number of its own list */
 	uint64_t steals;     /* constant: 0: this worker takes only from its own list */
 	uint64_t measures;   /* constant: 1: workers measure the times of tasks */
+	uint64_t pad[2]; /* the slots of the overflow list begin at a multiple of 64 bytes */
 };
 
 /* The scheduler's own part of the device's block, at sched_site.more_at. An array of the indices of initial tasks follows: the
@@ -118,7 +116,7 @@ LOOM_FN uint32_t plan_lists(const struct loom_ctx *c)
  * number; *at: set to the index in the table of the first of these tasks. `taken` is before the end of the list. */
 LOOM_FN uint64_t plan_take(struct loom_ctx *c, struct plan_block *b, uint32_t list, uint64_t taken, uint64_t *at)
 {
-	uint64_t end = b->end, n = b->single ? 1 : (end - taken) / 8;
+	uint64_t end = b->end, n = (end - taken) / 8;
 	n = n ? n : 1;
 	*at = loom_fetch_add_relaxed_sys(&b->next, n);
 	if (*at >= end)
@@ -214,15 +212,12 @@ LOOM_FN uint32_t *plan_times(const struct loom_ctx *c)
 
 LOOM_FN void sched_plan_run(struct loom_ctx *c)
 {
-	uint64_t begin = loom_clock_ns(c);
 	sched_own_start(c);
 	if (c->lane == 0) {
 		struct sched_local *l = sched_local(c);
 		l->at = l->end = ((const struct plan_block *)c->own[LOOM_SCHED])->begin;
 	}
 	sched_pool_run(c, plan_claim, plan_times);
-	if (c->lane == 0)
-		((struct plan_block *)c->own[LOOM_SCHED])->took_ns = loom_clock_ns(c) - begin;
 }
 
 #endif
