@@ -455,7 +455,7 @@ bench-barriers: all $(BARRIER_PEERS) ## barriers on the CPU against pthread, Ope
 $(PEERS)/ring_simgrid: bench/peers/ring_simgrid.c | $(PEERS)
 	$(call peer,gcc,,-lsimgrid)
 $B/bench/sim_ring: bench/sim_ring.c $(addprefix $B/obj/plugins/,$(patsubst %,device_sim/%.o,simulation queue agent run describe) shared/explore/fiber.o \
-  $(patsubst %,shared/simnet/%.o,wire links platform)) $B/obj/lib/child.o
+  $(patsubst %,shared/simnet/%.o,wire links))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ -ldl -o $@

@@ -109,8 +109,8 @@ static int fail(const struct loom_host *host, struct loom_error *err, int code, 
 
 int main(int argc, char *argv[])
 {
-	struct simnet_model model = {.sim_latency = 800, .sim_rate = 12.5e9, .sim_ranks_per_host = 1, .sim_uplinks = 1, .sim_dead = "",
-				  .sim_platform = ""};
+	struct simnet_model model = {.sim_latency = 800, .sim_rate = 12.5e9, .sim_ranks_per_host = 1, .sim_uplinks = 1,
+				      .sim_dead = ""};
 	uint32_t all = argc == 4 ? (uint32_t)strtoul(argv[1], NULL, 10) : 0;
 	must(all > 1, "usage: sim_ring RANKS BYTES queue|fair");
 	bytes = strtoull(argv[2], NULL, 10);

@@ -106,27 +106,6 @@ ranks() {
 	expect 2 'without a launcher' env GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:1 "$G" run \
 		conf/pingpong.ini \
 		--set run.devices=sim:0
-	# The default network equals SimGrid's platform of one switch.
-	one="$G run conf/allreduce.ini -n 4 --set run.devices=sim:0 --samples 1 $small --quiet --json -"
-	platform() {
-		printf '%s' '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">' \
-			"<cluster id=\"c\" prefix=\"h\" suffix=\"\" radical=\"0-$1\" speed=\"1Gf\" bw=\"12.5GBps\" lat=\"400ns\" " \
-			'sharing_policy="SPLITDUPLEX"/></platform>' >"$tmp/platform.xml"
-		echo "--set trigger.sim_platform=$tmp/platform.xml"
-	}
-	if ldconfig -p 2>/dev/null | grep -q 'libsimgrid\.so\.3\.32'; then
-		expect 0 '"samples"' $one
-		cp "$tmp/out" "$tmp/plain.json"
-		expect 0 '"samples"' $one $(platform 11)
-		python3 -c 'import json, sys
-one, two = (json.load(open(path))["samples"][0]["seconds"] for path in sys.argv[1:])
-sys.exit(one != two)' "$tmp/plain.json" "$tmp/out" || fail 'a platform file gives another time'
-		expect 2 'it has 3 hosts, and 4 are needed' $one $(platform 2)
-		expect 2 'this is not a regular file' $one --set trigger.sim_platform="$tmp"
-		expect 2 'SimGrid cannot read the file' $one --set trigger.sim_platform="$tmp/plain.json"
-	else
-		expect 4 'libsimgrid 3.32, which reads such files, is not installed' $one $(platform 11)
-	fi
 	expect 0 'gputn .*us' "$G" run conf/sim/figure-08.ini \
 		--json "$tmp/f8.jsonl" --set sweep.report="$tmp/f8.svg" # a sweep over triggers, of two ranks each
 	expect 2 'comparisons have one rank' "$G" compare conf/sim/gputn-paper.ini --vary trigger.use=gputn,gds

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "platform.h"
-
 struct link_state {
 	double rate; /* bytes per ns */
 	uint64_t free_at; /* time from which the link can accept the next message */
@@ -18,8 +16,6 @@ struct link_state {
 
 struct links {
 	const struct simnet_model *model;
-	const struct platform *platform; /* NULL: the model's options describe the topology */
-	uint64_t hop; /* latency in ns of each switch after the first switch; 0 with a platform */
 	uint32_t hosts, leaves, groups; /* numbers of hosts, of leaf switches, and of groups of a dragonfly */
 	/* Index in `link` of the first link of each kind; number of all links. */
 	uint32_t uplinks, locals, globals, count;
@@ -35,33 +31,6 @@ static uint32_t parts(uint32_t all, uint32_t of_each)
 	return of_each ? (all + of_each - 1) / of_each : 1;
 }
 
-static struct links *allocate(struct links *l, uint64_t count)
-{
-	l->count = (uint32_t)count;
-	if (count <= LINKS_MAX) {
-		l->link = calloc(count, sizeof(*l->link));
-		l->reached = calloc(count, sizeof(*l->reached));
-	}
-	if (l->link && l->reached)
-		return l;
-	links_destroy(l);
-	return NULL;
-}
-
-struct links *links_of_platform(const struct simnet_model *m, const struct platform *p)
-{
-	struct links *l = calloc(1, sizeof(*l));
-	if (!l)
-		return NULL;
-	l->model = m;
-	l->platform = p;
-	l->hosts = p->hosts;
-	l = allocate(l, p->links);
-	for (uint32_t i = 0; l && i < p->links; i++)
-		l->link[i].rate = p->rate[i];
-	return l;
-}
-
 struct links *links_create(const struct simnet_model *m, uint32_t hosts)
 {
 	struct links *l = calloc(1, sizeof(*l));
@@ -69,7 +38,6 @@ struct links *links_create(const struct simnet_model *m, uint32_t hosts)
 	if (!l)
 		return NULL;
 	l->model = m;
-	l->hop = m->sim_hop;
 	l->hosts = hosts;
 	l->leaves = parts(hosts, m->sim_hosts_per_leaf);
 	l->groups = parts(l->leaves, m->sim_leaves_per_group);
@@ -81,8 +49,16 @@ struct links *links_create(const struct simnet_model *m, uint32_t hosts)
 		l->globals = (uint32_t)count;
 		count += (uint64_t)l->groups * l->groups * m->sim_uplinks;
 	}
-	l = allocate(l, count);
-	for (uint32_t i = 0; l && i < l->count; i++)
+	l->count = (uint32_t)count;
+	if (count <= LINKS_MAX) {
+		l->link = calloc(count, sizeof(*l->link));
+		l->reached = calloc(count, sizeof(*l->reached));
+	}
+	if (!l->link || !l->reached) {
+		links_destroy(l);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < l->count; i++)
 		l->link[i].rate = m->sim_rate / 1e9;
 	return l;
 }
@@ -139,13 +115,6 @@ struct link_route links_route(const struct links *l, uint32_t from, uint32_t to,
 	const struct simnet_model *m = l->model;
 	struct link_route r;
 	r.count = 0;
-	if (l->platform) {
-		const struct platform_route *has = &l->platform->route[(uint64_t)from * l->hosts + to];
-		r.count = has->count;
-		r.latency = has->latency;
-		memcpy(r.link, l->platform->over + has->first, has->count * sizeof(*r.link));
-		return r;
-	}
 	uint32_t a = m->sim_hosts_per_leaf ? from / m->sim_hosts_per_leaf : 0;
 	uint32_t b = m->sim_hosts_per_leaf ? to / m->sim_hosts_per_leaf : 0;
 	uint32_t which = (from + to) % m->sim_uplinks;
@@ -185,13 +154,13 @@ uint64_t links_enter(struct links *l, const struct link_route *r, uint64_t begin
 
 uint64_t links_queue(struct links *l, const struct link_route *r, uint64_t begin, uint64_t bytes)
 {
-	uint64_t at = begin, slowest = 0, first = r->latency - (l->hop ? (r->count - 2) * l->hop : 0);
+	uint64_t at = begin, slowest = 0, first = r->latency - (l->model->sim_hop ? (r->count - 2) * l->model->sim_hop : 0);
 	for (uint32_t i = 0; i < r->count; i++) {
 		struct link_state *link = &l->link[r->link[i]];
 		uint64_t takes = (uint64_t)((double)bytes / link->rate);
 		slowest = takes > slowest ? takes : slowest;
 		at = pass(link, at, takes + (i ? 0 : l->model->sim_gap));
-		at += !i ? first : i + 1 < r->count ? l->hop : 0;
+		at += !i ? first : i + 1 < r->count ? l->model->sim_hop : 0;
 	}
 	return at + slowest + (r->count ? 0 : r->latency);
 }

@@ -12,13 +12,12 @@ struct simnet_model {
 	uint64_t sim_trigger, sim_overhead, sim_latency, sim_gap, sim_local, sim_hop, sim_jitter, sim_retry;
 	double sim_rate, sim_local_rate, sim_loss;
 	uint32_t sim_ranks_per_host, sim_hosts_per_leaf, sim_leaves_per_group, sim_uplinks, sim_routing, sim_sharing;
-	const char *sim_dead, *sim_platform;
+	const char *sim_dead;
 };
 
 enum simnet_routing { SIMNET_MINIMAL, SIMNET_VALIANT };
 enum simnet_sharing { SIMNET_QUEUE, SIMNET_FAIR };
 
-struct platform;
 struct links;
 
 /* A route from one host to another. */
@@ -46,8 +45,6 @@ struct link_flow {
 /* Creates the links of a network of `hosts` hosts. Returns NULL without memory, or if there are more than LINKS_MAX. */
 #define LINKS_MAX (1u << 24)
 struct links *links_create(const struct simnet_model *m, uint32_t hosts);
-/* Creates the links of a platform, whose routes messages take. The caller keeps the platform. */
-struct links *links_of_platform(const struct simnet_model *m, const struct platform *p);
 void links_destroy(struct links *l); /* NULL is legal */
 /* Makes all links idle. Called when no message is in flight. */
 void links_reset(struct links *l);

@@ -64,10 +64,6 @@ extern const char *const simnet_routings[], *const simnet_sharings[];
 		NET_OPT(S, sim_retry, LOOM_OPT_TIME, "20us", \
 				 "time after which a lost message is sent again. After the 7th loss the operation " \
 				 "fails.", .min = 1, .max = 1e12, .section = "trigger"), \
-		NET_OPT(S, sim_platform, LOOM_OPT_PATH, "", \
-				 "platform file of SimGrid, read by libsimgrid if that is installed. Its links and " \
-				 "routes replace sim_latency, sim_rate and the tree. Ranks are placed in the order " \
-				 "of the hosts' names.", .section = "trigger"), \
 		NET_OPT(S, sim_dead, LOOM_OPT_STR, "", \
 				 "two ranks between which all messages are lost, as in '0-3'.", \
 				 .section = "trigger")

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "lib/random.h"
-#include "platform.h"
 
 #define TRIES 7
 
@@ -29,7 +28,6 @@ struct wire {
 	uint32_t dead[2]; /* ranks of sim_dead; UINT32_MAX: none */
 	uint64_t messages; /* number of messages sent in this sample */
 	struct links *links;
-	struct platform platform; /* source of the links with sim_platform, else zeroed */
 	/* This agent makes messages enter links in the order of their times, even if one rank is simulated ahead of
 	 * another. NULL: ranks are simulated together, so messages are in order and wire_send() routes them. */
 	struct loom_agent *agent;
@@ -60,10 +58,7 @@ static int fill(struct wire *w, const struct loom_host *host, struct loom_error 
 	if (m->sim_leaves_per_group && !m->sim_hosts_per_leaf)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_leaves_per_group = %u: set sim_hosts_per_leaf, too",
 				 m->sim_leaves_per_group);
-	int rc = *m->sim_platform ? platform_read(host, m->sim_platform, hosts, &w->platform, err) : 0;
-	if (rc)
-		return rc;
-	w->links = *m->sim_platform ? links_of_platform(m, &w->platform) : links_create(m, hosts);
+	w->links = links_create(m, hosts);
 	return w->links
 		   ? 0
 		   : LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory, or a network of more than %u links", LINKS_MAX);
@@ -91,7 +86,6 @@ void wire_destroy(struct wire *w)
 		return;
 	free(w->sending.at);
 	links_destroy(w->links);
-	platform_drop(&w->platform);
 	free(w);
 }
 
@@ -276,8 +270,7 @@ static uint64_t lookahead(const struct wire *w)
 {
 	const struct simnet_model *m = w->model;
 	uint64_t local = m->sim_ranks_per_host > 1 ? m->sim_local : LOOM_NEVER;
-	uint64_t least = w->platform.map ? w->platform.least : m->sim_latency;
-	return m->sim_sharing == SIMNET_FAIR ? 0 : local < least ? local : least;
+	return m->sim_sharing == SIMNET_FAIR ? 0 : local < m->sim_latency ? local : m->sim_latency;
 }
 
 void wire_attach(struct wire_port *p, const struct loom_clock *time, struct loom_agent *agent)
