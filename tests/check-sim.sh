@@ -103,9 +103,7 @@ ranks() {
 	expect 2 'make no square grid' "$G" run conf/jacobi2d.ini -n 2 --set run.devices=sim:0 --set workload.jacobi2d.local=12
 	expect 4 'the simulated network has no triggered operations' "$G" run conf/pingpong.ini -n 2 \
 		--set run.devices=sim:0 --set trigger.use=ofi
-	expect 2 'without a launcher' env GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:1 "$G" run \
-		conf/pingpong.ini \
-		--set run.devices=sim:0
+	expect 2 'without a launcher' env PMI_SIZE=2 "$G" run conf/pingpong.ini --set run.devices=sim:0
 	# The default network equals SimGrid's platform of one switch.
 	one="$G run conf/allreduce.ini -n 4 --set run.devices=sim:0 --samples 1 $small --quiet --json -"
 	platform() {
