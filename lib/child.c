@@ -333,8 +333,10 @@ int child_wait(struct child *c, struct rusage *used)
 void child_end_text(int status, char *text, size_t room)
 {
 	if (status == CHILD_LOST)
-		snprintf(text, room,
-			 "has ended with an unknown status: this program waits for any child, or ignores SIGCHLD");
+		snprintf(
+		    text, room,
+		    "has ended with an unknown status: this program waits for any child, ignores SIGCHLD, or may not "
+		    "call waitid() (a sandbox)");
 	else if (WIFSIGNALED(status))
 		snprintf(text, room, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else

@@ -235,4 +235,29 @@ fi
 grep -aq '/tmp/gpuloom-compare' "$G" && fail 'compare ignores TMPDIR (D32)'
 expect 0 '' "$G" compare conf/memset.ini --vary run.seed=1,2 --blocks 6 -o "$tmp/c.html"
 grep -q '</html>' "$tmp/c.html" || fail 'no page of a comparison (D32)'
+
+# ---- a stopped process (Ctrl-Z, SIGSTOP)
+# The time of a stop does not count for time-outs. The sample is repeated, and the result has a warning.
+stopped() { # arguments: SECONDS CONDITION ARGUMENTS...
+	seconds=$1 condition=$2
+	shift 2
+	"$G" run "$@" --samples 2 --set run.warmup=0 --json "$tmp/stopped.json" >"$tmp/out" 2>"$tmp/err" </dev/null &
+	run=$!
+	soon "$condition" || fail "no '$condition'"
+	all="$run $(pgrep -P $run)"
+	kill -STOP $all
+	sleep $seconds
+	kill -CONT $all
+	wait $run
+	got=$?
+	[ $got = 0 ] || { fail "exit $got after a stop: $*"; cat "$tmp/err"; }
+	grep -q 'stopped during a sample.*is repeated' "$tmp/err" && grep -q '"id":.*"stopped"' "$tmp/stopped.json" ||
+		{ fail "no warning of a stop: $*"; cat "$tmp/err"; }
+	[ "$(grep -c '"verified":' "$tmp/stopped.json")" = 2 ] || fail "not two samples after a stop: $*"
+}
+exec_conf "$tmp/sleeps.ini" "sh -c 'touch $tmp/begun; sleep 1.5'"
+stopped 7 '[ -e "$tmp/begun" ]' "$tmp/sleeps.ini" --set run.timeout=6s --set workload.exec.timeout=6s
+planted_conf "$tmp/planted.ini"
+stopped 2 'has_used $run 25' "$tmp/planted.ini" --set workload.planted.turns=500000000
+stopped 2 'at_work $run 2' "$tmp/planted.ini" --set workload.planted.turns=500000000 -n 2
 finish

@@ -6,6 +6,7 @@ small='--set workload.uts.tree=custom --set workload.uts.type=binomial --set wor
 shared='--set run.tasks=shared --set termination.use=hcounter --set trigger.use=peer --set run.devices=cpu:0'
 own='--set device.cpu.workers=1'
 need python3
+export GPULOOM_SAYS="$tmp/says"
 count() { python3 -c 'import json, sys; print(int(json.load(open(sys.argv[1]))["metrics"][sys.argv[2]]["median"]))' \
 	"$tmp/out.json" "$1"; }
 
@@ -82,32 +83,90 @@ expect 0 '' "$G" run conf/uts.ini --set run.tasks=shared $small --quiet
 expect 0 '' "$G" run -n 2 conf/uts-ranks.ini --set run.tasks=own --set scheduler.use=static \
 	--set termination.use=counter $small --quiet
 
-# Ranks with other options, or with another tree, are rejected.
-other() { # PATTERN ARGUMENTS OF RANK 1
-	pattern=$1
-	shift
-	port=$((20000 + $$ % 20000))
-	export GPULOOM_RANKS=2 GPULOOM_ROOT=127.0.0.1:$port
-	GPULOOM_RANK=1 "$G" run conf/uts-ranks.ini $small "$@" >/dev/null 2>&1 &
-	expect 2 "$pattern" env GPULOOM_RANK=0 "$G" run conf/uts-ranks.ini $small
-	wait $!
-	unset GPULOOM_RANKS GPULOOM_ROOT
+# There must be file descriptors for all ranks.
+expect 4 '100 ranks need 140 open files, and this process may have 64: raise the limit' sh -c \
+	'ulimit -n 64 && exec "$@"' few "$G" run -n 100 conf/uts-ranks.ini $small --quiet
+
+# For variables that a launcher's shell has left, each message names a valid remedy.
+expect 2 'unset PMIX_RANK PMIX_NAMESPACE' env PMIX_RANK=0 PMIX_NAMESPACE=x "$G" run -n 2 conf/uts-ranks.ini $small
+env PMIX_RANK=0 PMIX_NAMESPACE=x "$G" run conf/uts-ranks.ini $small >"$tmp/out" 2>"$tmp/err" &&
+	fail 'a launcher that is not there'
+grep -q 'unset PMIX_RANK PMIX_NAMESPACE\|libpmix\|pmix.h' "$tmp/err" ||
+	{ fail 'PMIX_RANK without a launcher'; cat "$tmp/err"; }
+# Some commands refuse to run when a launcher starts several of them.
+for of in SLURM_STEP_NUM_TASKS=4 PMI_SIZE=2 OMPI_COMM_WORLD_SIZE=3; do
+	expect 2 "compare: .*${of%=*}.*start it once" env $of "$G" compare conf/uts.ini --vary scheduler.use=mgws,static
+	expect 2 "sweep: .*${of%=*}.*start it once; or give each --shard" env $of "$G" sweep conf/uts.ini \
+		--vary scheduler.use=mgws,static
+done
+expect 0 '' env SLURM_STEP_NUM_TASKS=4 "$G" sweep conf/uts.ini $small --samples 1 --quiet --vary scheduler.use=mgws,static \
+	--shard 2/2 -o "$tmp/shard.jsonl"
+expect 0 '' env SLURM_STEP_NUM_TASKS=1 "$G" sweep conf/uts.ini $small --samples 1 --quiet \
+	--vary scheduler.use=mgws,static -o "$tmp/one.jsonl"
+
+# A sandbox that denies system calls: ranks run without prctl(), and say once if they cannot start a thread.
+if ${CC:-cc} -O1 -o "$tmp/deny" tests/deny.c 2>/dev/null && "$tmp/deny" prctl true; then
+	expect 0 '' "$tmp/deny" prctl "$G" run -n 2 conf/uts-ranks.ini $small --samples 1 --quiet
+	expect 4 'a rank cannot start a thread: Operation not permitted' "$tmp/deny" clone3 "$G" run -n 8 \
+		conf/uts-ranks.ini $small --quiet
+	[ "$(wc -l <"$tmp/err")" = 1 ] || { fail 'eight ranks that cannot start a thread: not one line'; cat "$tmp/err"; }
+	expect 2 'cannot be probed: .* may not call waitid' "$tmp/deny" waitid "$G" run conf/uts.ini
+	! grep -q author "$tmp/err" || fail 'a sandbox is blamed on a plug-in'
+else
+	echo 'no seccomp or compiler here: that part is left out'
+fi
+
+# A rank that is stopped does not outlive the hub, and each rank says why it ends.
+at_small() { "$G" run "$@" conf/uts-ranks.ini $small --quiet --samples 1000000 >/dev/null 2>"$tmp/err" & }
+at_small -n 3
+hub=$!
+soon 'at_work $hub 3' || fail 'no ranks'
+ranks=$(pgrep -P $hub)
+kill -STOP $(echo "$ranks" | sed -n 2p)
+kill -KILL $hub
+wait $hub 2>/dev/null
+for rank in $ranks; do
+	soon "! kill -0 $rank 2>/dev/null || grep -q '^State:.Z' /proc/$rank/status" ||
+		{ fail "rank $rank outlives the hub"; kill -KILL $rank; }
+done
+for rank in 0 1 2; do
+	grep -q "rank $rank ends: the launcher of the job has ended" "$tmp/err" ||
+		{ fail "rank $rank ends without a word"; cat "$tmp/err"; }
+done
+# A stopped rank does not delay the end of a job after a second signal.
+at_small -n 3
+hub=$!
+soon 'at_work $hub 3' || fail 'no ranks'
+kill -STOP $(pgrep -P $hub | sed -n 2p)
+kill -TERM $hub
+sleep 0.1
+kill -TERM $hub
+soon "! kill -0 $hub 2>/dev/null || grep -q '^State:.Z' /proc/$hub/status" ||
+	{ fail 'two signals do not end a job with a stopped rank'; kill -KILL $hub; }
+wait $hub
+[ $? = 130 ] || fail "a job that was stopped ends with $?"
+
+# A process outside the job guesses keys of memory that ranks have registered with libfabric.
+listening() { # arguments: PROCESS...; prints the ports of TCP on which they listen
+	for process; do
+		ls -l "/proc/$process/fd" 2>/dev/null | sed -n 's/.*socket:\[\([0-9]*\)\]$/\1/p' >"$tmp/sockets"
+		awk 'NR == FNR { mine[$1] = 1; next } $4 == "0A" && ($10 in mine) { sub(".*:", "", $2); print $2 }' "$tmp/sockets" \
+			"/proc/$process/net/tcp"
+	done
 }
-other 'has other options than rank' --set scheduler.mgws.public_queue=32
-other 'initial tasks of rank 1 are not those of rank 0' --set workload.uts.seed=77
-GPULOOM_RANKS=2 GPULOOM_ROOT=127.0.0.1:$port GPULOOM_RANK=1 "$G" run conf/uts-ranks.ini $small --samples 1 \
-	--quiet >/dev/null 2>&1 &
-expect 1 'rank 1 has ended: .* the same --samples' env GPULOOM_RANK=0 GPULOOM_RANKS=2 GPULOOM_ROOT=127.0.0.1:$port \
-	"$G" run conf/uts-ranks.ini $small
-wait $!
-# One signal ends the wait for a rank that does not join.
-GPULOOM_RANK=0 GPULOOM_RANKS=2 GPULOOM_ROOT=127.0.0.1:$port "$G" run \
-	conf/uts-ranks.ini >"$tmp/out" 2>"$tmp/err" </dev/null &
-job=$!
-soon 'grep -q ":$(printf %04X $port) 00000000:0000 0A" /proc/net/tcp' || fail 'rank 0 does not listen'
-ended_by TERM $job $job
-[ $status -ne 0 ] && [ $took -lt 8000 ] && grep -q 'rank 1 has not joined' "$tmp/err" ||
-	{ fail "exit $status, $took ms after a signal to rank 0, which waits for rank 1"; cat "$tmp/err"; }
+if [ -e "$B/plugins/trigger_gputn.so" ] &&
+	${CC:-cc} -O1 -Wall -Werror tests/stranger_rma.c -lfabric -o "$tmp/stranger" 2>/dev/null; then
+	"$G" run -n 2 conf/uts-ranks.ini $small --samples 1000000 --quiet $asks --set trigger.provider=tcp >/dev/null 2>&1 &
+	job=$!
+	soon 'ports=$(listening $(pgrep -P $job)); [ "$(echo "$ports" | wc -l)" -ge 2 ] && at_work $job 2' || fail 'no endpoints'
+	for port in $ports; do
+		expect 0 '' "$tmp/stranger" $((0x$port)) 0x100 1
+		[ ! -s "$tmp/out" ] || fail "a key was guessed: $(cat "$tmp/out")"
+	done
+	kill -TERM $job
+	wait $job
+	[ $? = 130 ] || fail 'a job beside a foreign process'
+fi
 
 # A rank is killed in mid-search. An error names it within 5 s, and nothing is left behind. check-kills kills at random
 # moments.
@@ -139,8 +198,34 @@ for pid in $pids; do
 		{ fail "of two ranks that were killed one is not named"; cat "$tmp/err"; }
 done
 
-# The same tests over mpirun.
+# The same tests over mpirun. Ranks with other options, tasks, plug-ins or samples are rejected.
 if command -v mpirun >/dev/null && [ -e /usr/lib/x86_64-linux-gnu/libpmix.so.2 ]; then
-	expect 0 verified mpirun --allow-run-as-root --oversubscribe -n 2 "$G" run conf/uts-ranks.ini $small
+	mpi='mpirun --allow-run-as-root --oversubscribe --bind-to none'
+	expect 0 verified $mpi -n 2 "$G" run conf/uts-ranks.ini $small
+	other() { # arguments: STATUS PATTERN ARGUMENTS OF RANK 1
+		status=$1 pattern=$2
+		shift 2
+		expect "$status" "$pattern" $mpi -n 1 "$G" run conf/uts-ranks.ini $small --samples 1 : -n 1 "$G" run "$@"
+	}
+	other 2 'has other options than rank' conf/uts-ranks.ini $small --set scheduler.mgws.public_queue=32
+	other 2 'initial tasks of rank 1 are not those of rank 0' conf/uts-ranks.ini $small --set workload.uts.seed=77
+	expect 2 'rank 1 has selected other plug-ins than rank 0: start all ranks with the same conf' $mpi \
+		-n 1 "$G" run conf/pingpong.ini : -n 1 "$G" run conf/allreduce.ini
+	other 1 'another rank or the launcher has ended; .* the same conf and --samples' conf/uts-ranks.ini $small --samples 9
+	# If the launcher is killed, its ranks say so, and end.
+	TMPDIR="$tmp" $mpi -n 2 sh -c 'exec "$0" "$@" 2>"$GPULOOM_SAYS.$PMIX_RANK"' "$G" run conf/uts-ranks.ini --samples 100000 \
+		>"$tmp/out" 2>&1 &
+	job=$!
+	soon 'at_work $job 2' || fail 'no ranks under mpirun'
+	ranks=$(pgrep -P $job)
+	kill -KILL $job
+	for rank in $ranks; do
+		soon "! kill -0 $rank 2>/dev/null" || { fail "rank $rank outlives mpirun"; kill -KILL $rank; }
+	done
+	for rank in 0 1; do
+		grep -q "the launcher .*has ended" "$GPULOOM_SAYS.$rank" || { fail "rank $rank ends without a word"; cat "$GPULOOM_SAYS.$rank"; }
+	done
+else
+	echo 'no mpirun with PMIx here (Debian: openmpi-bin): that part is left out'
 fi
 finish

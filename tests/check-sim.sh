@@ -103,9 +103,7 @@ ranks() {
 	expect 2 'make no square grid' "$G" run conf/jacobi2d.ini -n 2 --set run.devices=sim:0 --set workload.jacobi2d.local=12
 	expect 4 'the simulated network has no triggered operations' "$G" run conf/pingpong.ini -n 2 \
 		--set run.devices=sim:0 --set trigger.use=ofi
-	expect 2 'without a launcher' env GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:1 "$G" run \
-		conf/pingpong.ini \
-		--set run.devices=sim:0
+	expect 2 'without a launcher' env PMI_SIZE=2 "$G" run conf/pingpong.ini --set run.devices=sim:0
 	expect 0 'gputn .*us' "$G" run conf/sim/figure-08.ini \
 		--json "$tmp/f8.jsonl" --set sweep.report="$tmp/f8.svg" # a sweep over triggers, of two ranks each
 	expect 2 'comparisons have one rank' "$G" compare conf/sim/gputn-paper.ini --vary trigger.use=gputn,gds

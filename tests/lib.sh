@@ -5,8 +5,6 @@ case $B in /*) ;; *) B=$PWD/$B ;; esac
 G=$B/gpuloom
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-# Ranks that a test starts by hand need the token.
-export GPULOOM_TOKEN=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 failures=0
 
 # Without CHECK a script runs the tests for which `make check` has time. CHECK=rest runs those that this leaves out (make

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests messages between ranks and the hub: the reader of frames with pieces of any size and invalid lengths,
- * addresses, tokens, and keys of memory. */
+/* Tests messages between ranks and the hub: the reader of frames with pieces of any size and invalid lengths, wrong
+ * messages, ranks that cannot be started, and keys of memory. */
+#include <errno.h>
 #include <gpuloom/error.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../plugins/shared/fabric/fabric_key.h"
 #include "ranks/boot.h"
@@ -47,7 +55,7 @@ TEST(frames_come_in_pieces_F5)
 			CU_ASSERT(frames != 3 || (f.head.value == 8 && !f.head.bytes && !*f.body));
 		}
 		CU_ASSERT_EQUAL(frames, 3);
-		CU_ASSERT(!loom__frame_is_cut(&r));
+		CU_ASSERT(!r.have);
 		loom__frame_reader_free(&r);
 	}
 }
@@ -59,10 +67,10 @@ TEST(a_frame_that_is_cut_waits_F5)
 	struct loom__frame_reader r = {.kinds = MEMBER, .most = 100};
 	struct loom__frame f;
 	size_t used, length = put(in, LOOM__FRAME_GIVE, 0, "12345678", 8);
-	CU_ASSERT(!loom__frame_is_cut(&r));
+	CU_ASSERT(!r.have);
 	for (size_t at = 0; at + 1 < length; at++) {
 		CU_ASSERT_EQUAL(loom__frame_take(&r, in + at, 1, &used, &f), 0);
-		CU_ASSERT(loom__frame_is_cut(&r));
+		CU_ASSERT(r.have);
 	}
 	CU_ASSERT_EQUAL(loom__frame_take(&r, in + length - 1, 1, &used, &f), 1);
 	loom__frame_reader_free(&r);
@@ -82,9 +90,8 @@ TEST(lengths_are_bounded_F2_S1)
 		     {LOOM__FRAME_GIVE, LOOM__GIVE_MOST, 0},
 		     {LOOM__FRAME_DONE, LOOM__TEXT_MOST + 1, LOOM_EINVAL},
 		     {LOOM__FRAME_DONE, LOOM__TEXT_MOST, 0},
-		     {LOOM__FRAME_HELLO, sizeof(struct loom__hello), LOOM_EINVAL},
 		     {LOOM__FRAME_ALL, 0, LOOM_EINVAL},
-		     {LOOM__FRAME_WELCOME, 0, LOOM_EINVAL},
+		     {LOOM__FRAME_END, 0, LOOM_EINVAL},
 		     {0, 0, LOOM_EINVAL},
 		     {LOOM__FRAME_KINDS, 0, LOOM_EINVAL},
 		     {32 + LOOM__FRAME_GIVE, 0, LOOM_EINVAL},
@@ -96,33 +103,11 @@ TEST(lengths_are_bounded_F2_S1)
 		size_t used, length = put(in, tried[i].kind, 0, NULL, tried[i].bytes);
 		CU_ASSERT_EQUAL(loom__frame_take(&r, in, length + 16, &used, &f), tried[i].code);
 		CU_ASSERT(r.room <= 8192); /* there is room for the received bytes, but not for the announced length */
-		if (tried[i].code) { /* the error is permanent */
+		if (tried[i].code) {       /* the error is permanent */
 			CU_ASSERT_EQUAL(loom__frame_take(&r, in, length, &used, &f), tried[i].code);
 			CU_ASSERT_EQUAL(used, 0);
 			CU_ASSERT(!r.body);
 		}
-		loom__frame_reader_free(&r);
-	}
-}
-
-TEST(a_stranger_may_only_greet_S2)
-{
-	struct loom__hello hello = {.ranks = 4, .version = LOOM__HELLO_VERSION};
-	char in[64];
-	size_t used;
-	struct loom__frame f;
-	struct loom__frame_reader r = {.kinds = LOOM__FRAME_BIT(LOOM__FRAME_HELLO)};
-	size_t length = put(in, LOOM__FRAME_HELLO, 2, &hello, sizeof(hello));
-	CU_ASSERT_EQUAL(loom__frame_take(&r, in, length, &used, &f), 1);
-	CU_ASSERT(f.head.value == 2 && !memcmp(f.body, &hello, sizeof(hello)));
-	loom__frame_reader_free(&r);
-	static const char web[] = "GET / HTTP/1.0\r\nHost: localhost\r\n\r\n";
-	r = (struct loom__frame_reader){.kinds = LOOM__FRAME_BIT(LOOM__FRAME_HELLO)};
-	CU_ASSERT_EQUAL(loom__frame_take(&r, web, sizeof(web), &used, &f), LOOM_EINVAL);
-	for (uint64_t bytes = 0; bytes < 64; bytes++) {
-		r = (struct loom__frame_reader){.kinds = LOOM__FRAME_BIT(LOOM__FRAME_HELLO)};
-		length = put(in, LOOM__FRAME_HELLO, 2, NULL, bytes);
-		CU_ASSERT_EQUAL(loom__frame_take(&r, in, length, &used, &f), bytes == sizeof(hello) ? 0 : LOOM_EINVAL);
 		loom__frame_reader_free(&r);
 	}
 }
@@ -157,57 +142,93 @@ TEST(keys_of_memory_are_random_S2)
 		}
 }
 
-TEST(addresses_of_rank_0_F20_S15)
+static char said[2000];
+static void hear(void *arg, const char *text)
+{
+	size_t at = strlen(said);
+	(void)arg;
+	snprintf(said + at, sizeof(said) - at, "%s\n", text);
+}
+
+/* A rank that sends a wrong message ends the job, and the hub names it. Rank 0 begins an exchange. */
+TEST(the_hub_names_a_rank_that_sends_wrong_messages_D3)
 {
 	static const struct {
-		const char *text, *host, *port, *words;
-	} tried[] = {{"node1:7741", "node1", "7741", NULL},
-		     {"10.0.0.1:1", "10.0.0.1", "1", NULL},
-		     {"[::1]:65535", "::1", "65535", NULL},
-		     {"[fe80::1%eth0]:007", "fe80::1%eth0", "7", NULL},
-		     {"::1:7741", NULL, NULL, "in brackets"},
-		     {":7741", NULL, NULL, "expected the host name"},
-		     {"node1", NULL, NULL, "expected the host name"},
-		     {"[]:7741", NULL, NULL, "expected the host name"},
-		     {"[::1]", NULL, NULL, "expected the host name"},
-		     {"[::1:7741", NULL, NULL, "expected the host name"},
-		     {"node1:", NULL, NULL, "1 to 65535"},
-		     {"node1:0", NULL, NULL, "1 to 65535"},
-		     {"node1:65536", NULL, NULL, "1 to 65535"},
-		     {"node1:99999", NULL, NULL, "1 to 65535"},
-		     {"node1:18446744073709551617", NULL, NULL, "1 to 65535"},
-		     {"node1:+1", NULL, NULL, "1 to 65535"},
-		     {"node1:1x", NULL, NULL, "1 to 65535"},
-		     {"", NULL, NULL, "expected the host name"}};
+		uint32_t kind, value;
+		uint64_t announced, sent;
+		const char *words;
+	} tried[] = {{LOOM__FRAME_GIVE, 5, 8, 8, "rank 1 sent an invalid message"},
+		     {LOOM__FRAME_ALL, 0, 8, 8, "rank 1 sent an invalid message"},
+		     {LOOM__FRAME_GIVE, 0, UINT64_MAX, 8, "rank 1 sent an invalid message"},
+		     {LOOM__FRAME_GIVE, 0, 3, 3, "rank 1 is not in step with rank 0"},
+		     {LOOM__FRAME_DONE, 7, 0, 0, "rank 1 ended with status 7"}};
+	struct sigaction interrupt, end, alarm;
+	sigaction(SIGINT, NULL, &interrupt);
+	sigaction(SIGTERM, NULL, &end);
+	sigaction(SIGALRM, NULL, &alarm);
 	for (size_t i = 0; i < COUNT(tried); i++) {
-		struct loom__root root;
-		struct loom_error err = {0};
-		int rc = loom__root_read(tried[i].text, &root, &err);
-		if (tried[i].words)
-			REFUSED(rc, LOOM_EINVAL, err, tried[i].words);
-		else
-			CU_ASSERT(!rc && !strcmp(root.host, tried[i].host) && !strcmp(root.port, tried[i].port));
+		struct loom__member member[2] = {0};
+		struct pollfd on[2];
+		for (uint32_t r = 0; r < 2; r++) {
+			int pair[2];
+			char frame[64] = {0};
+			size_t n =
+			    r ? put(frame, tried[i].kind, tried[i].value, NULL, tried[i].announced) + tried[i].sent
+			      : put(frame, LOOM__FRAME_GIVE, 0, "12345678", 8);
+			CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+			member[r].link = (struct loom__link){
+			    .fd = pair[0], .in = {.kinds = LOOM__HUB_ACCEPTS, .most = LOOM__GIVE_MOST}};
+			member[r].pid = fork();
+			if (!member[r].pid) {
+				signal(SIGTERM, SIG_DFL);
+				if (send(pair[1], frame, n, MSG_NOSIGNAL) == (ssize_t)n &&
+				    tried[i].kind != LOOM__FRAME_DONE)
+					pause(); /* until the hub ends it */
+				_exit(0);
+			}
+			close(pair[1]);
+		}
+		*said = 0;
+		CU_ASSERT_NOT_EQUAL(loom__hub_run(member, on, 2, hear, NULL), 0);
+		CU_ASSERT_PTR_NOT_NULL(strstr(said, tried[i].words));
 	}
+	sigaction(SIGINT, &interrupt, NULL);
+	sigaction(SIGTERM, &end, NULL);
+	sigaction(SIGALRM, &alarm, NULL);
 }
 
-TEST(a_token_is_compared_whole_S2)
+/* If a rank cannot be started, the ranks before it are ended and reaped, and their connections are closed. */
+TEST(a_rank_that_cannot_be_started_leaves_nothing)
 {
-	unsigned char token[16], other[16];
-	struct loom_error err;
-	unsetenv("GPULOOM_TOKEN_FILE");
-	setenv("GPULOOM_TOKEN", "000102030405060708090a0b0c0d0E0F", 1);
-	CU_ASSERT_EQUAL(loom__token_read(token, &err), 0);
-	for (unsigned i = 0; i < 16; i++)
-		CU_ASSERT_EQUAL(token[i], i);
-	CU_ASSERT(loom__token_is(token, token));
-	for (unsigned bit = 0; bit < 128; bit++) {
-		memcpy(other, token, sizeof(other));
-		other[bit / 8] ^= (unsigned char)(1u << bit % 8);
-		CU_ASSERT(!loom__token_is(token, other));
-	}
+	enum { FREE = 4, MOST = 128 }; /* rank 3 lacks a descriptor */
+	struct rlimit before, few;
+	struct loom__boot_plan plan = {.how = LOOM__BOOT_FORK, .ranks = 8};
+	struct loom__boot boot;
+	struct loom_error err = {0};
+	int held[MOST], n = 0, status = 0, more = 0;
+	getrlimit(RLIMIT_NOFILE, &before);
+	few = (struct rlimit){MOST, before.rlim_max};
+	setrlimit(RLIMIT_NOFILE, &few);
+	while (n < MOST && (held[n] = dup(2)) >= 0)
+		n++;
+	for (int i = 0; i < FREE; i++)
+		close(held[--n]);
+	int rc = loom__boot_begin(&plan, hear, NULL, &boot, &status, &err);
+	if (!rc) /* in the process of a rank */
+		for (;;)
+			pause();
+	REFUSED(rc, LOOM_EUNAVAIL, err, "cannot start rank 3 of 8: Too many open files");
+	CU_ASSERT(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+	while (n < MOST && (held[n] = dup(2)) >= 0)
+		n++, more++;
+	CU_ASSERT_EQUAL(more, FREE);
+	while (n)
+		close(held[--n]);
+	setrlimit(RLIMIT_NOFILE, &before);
 }
 
-/* The ranks are threads. In the second call, one rank gives data of a different size. The calls must return an error. */
+/* The ranks are threads. In the second call, one rank gives data of a different size. The calls must return an error.
+ */
 static int give(void *arg, const struct loom_ranks *ranks, struct loom_error *err)
 {
 	char mine[64] = {0}, all[3 * 64];

@@ -243,6 +243,14 @@ static int finish_sample(struct loom_stack *s, struct loom__sample *sample, stru
 	return rc;
 }
 
+enum { STOPPED = 1, LATE = 2, STALLED = 4 }; /* bits of `stop` in struct loom__agreed */
+
+/* Returns the bit for a stop request. */
+static uint64_t stop_bit(const struct loom_stack *s)
+{
+	return __atomic_load_n(&s->stop_requests, __ATOMIC_RELAXED) ? STOPPED : 0;
+}
+
 /* Flags of an execution, for begin(). */
 enum {
 	ALONE = 1,    /* the core sends GO without READY */
@@ -285,10 +293,12 @@ static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample
 	if (!rc)
 		rc = loom__flush(s, s->plan.run.timeout, err);
 	agreed.ns = s->end_ns - s->begin_ns;
+	agreed.stop = stop_bit(s) | (s->stalled_ns ? STALLED : 0);
 	if (!rc) /* the barrier of the ranks: no rank may begin the next sample before all ranks have ended this one */
 		rc = loom__ranks_agree(s, &agreed, err);
 	if (!rc) {
 		sample->seconds = (double)agreed.ns / 1e9; /* the time of the slowest rank */
+		sample->stop = agreed.stop;
 		rc = finish_sample(s, sample, err);
 	} else if (rc == LOOM_ETIMEDOUT || rc == LOOM_EDIED) {
 		/* If a worker has failed, that is the cause, because a failed worker stops all others. But if the
@@ -303,6 +313,8 @@ static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample
 	}
 	return rc;
 }
+
+#define MOST_REPEATED 10 /* limit on the repeated samples of a result */
 
 /* Frees a sample. A wrong or unfinished execution gives no metrics. */
 static void drop(struct loom__sample *sample)
@@ -321,14 +333,40 @@ static void add_repeat(struct loom_stack *s, struct loom_error *err)
 		snprintf(err->text + at, sizeof(err->text) - at, " (%s repeats it)", text);
 }
 
+/* Returns 1 if the sample must be repeated, because a rank was stopped while it was executed. All ranks decide alike,
+ * because they have the same bits and have repeated the same samples. A process without a core looks like a stopped one, so
+ * the number of repetitions is limited. */
+static int is_stalled(struct loom_stack *s, const struct loom__sample *sample, struct loom_result *r)
+{
+	if (!(sample->stop & STALLED))
+		return 0;
+	int again = r->repeated < MOST_REPEATED;
+	*(again ? &r->repeated : &r->stalled) += 1;
+	if (s->host.table.rank == 0)
+		LOOM_LOG(&s->host.table, LOOM_LOG_WARN, "gpuloom",
+			 "this job was stopped during a sample, or had no core: the sample %s",
+			 again ? "does not count, and is repeated" : "counts, because too many were repeated");
+	return again;
+}
+
 int loom__stack_sample(struct loom_stack *s, struct loom_result *r, int warmup,
 		       struct loom_error *err)
 {
-	struct loom__sample sample = {.warmup = warmup};
+	struct loom__sample sample;
+	int rc, again;
 	loom__result_choices(r, s);
-	int rc = begin(s, MEASURED | AWAITED, err);
-	if (!rc)
-		rc = end(s, UINT64_MAX, &sample, err);
+	do {
+		sample = (struct loom__sample){.warmup = warmup};
+		rc = begin(s, MEASURED | AWAITED, err);
+		if (!rc)
+			rc = end(s, UINT64_MAX, &sample, err);
+		again = !rc && is_stalled(s, &sample, r);
+		if (again)
+			drop(&sample);
+		if (again && sample.stop & STOPPED)
+			return LOOM__FAIL(err, LOOM_EINTR, "interrupted; the last sample does not count, because the job was "
+					  "stopped during it, or had no core");
+	} while (again);
 	sample.start_ns = s->begin_ns - r->began_ns;
 	if (!rc)
 		rc = append(r, &sample, err);
@@ -355,8 +393,6 @@ void loom__result_end(struct loom_result *r, int code, const struct loom_error *
 		r->error = *err;
 	r->error.code = code;
 }
-
-enum { STOPPED = 1, LATE = 2 }; /* bits of `stop` in struct loom__agreed */
 
 /* Ends a run. Workers that may stay launched for the next run stay. If they may not, and after an error, they are
  * retired. */
@@ -409,8 +445,7 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 		 * last sample and another rank after it. */
 		int late = s->until_ns && loom__now_ns() > s->until_ns;
 		struct loom__agreed agreed = {
-			.stop = (__atomic_load_n(&s->stop_requests, __ATOMIC_RELAXED) ? STOPPED : 0) |
-				(late ? LATE : 0)};
+			.stop = stop_bit(s) | (late ? LATE : 0)};
 		rc = loom__ranks_agree(s, &agreed, err);
 		if (!rc && agreed.stop & STOPPED)
 			rc = LOOM__FAIL(err, LOOM_EINTR, "interrupted after %u of %u executions", i,
@@ -472,6 +507,8 @@ static int conclude(struct loom_stack *s, struct loom__sample *sample, uint64_t 
 		rc = finish_sample(s, sample, err);
 	if (r && !rc)
 		rc = append(r, sample, err);
+	if (r && sample->stop & STALLED)
+		r->stalled++; /* submitted tasks cannot be repeated */
 	if (rc)
 		drop(sample);
 	rc = rest(s, rc, err);

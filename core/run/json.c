@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes the canonical document of a result, which docs/results.md describes. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "run/result.h"
@@ -79,6 +80,21 @@ static void add_workers(cJSON *doc, const struct loom_result *r)
 	}
 }
 
+static void add_warnings(cJSON *doc, const struct loom_result *r)
+{
+	cJSON *list = loom__json_add_array(doc, "warnings");
+	char text[200];
+	if (!r->repeated && !r->stalled)
+		return;
+	cJSON *o = cJSON_CreateObject();
+	snprintf(text, sizeof(text),
+		 "this job was stopped during samples, or had no core: %u of these samples do not count and were repeated, %u "
+		 "count", r->repeated, r->stalled);
+	loom__json_add_text(o, "id", "stopped");
+	loom__json_add_text(o, "text", text);
+	loom__json_append(list, o);
+}
+
 cJSON *loom__result_document(const struct loom_result *r)
 {
 	cJSON *doc = cJSON_CreateObject(), *about = r->about, *part;
@@ -99,6 +115,7 @@ cJSON *loom__result_document(const struct loom_result *r)
 	add_metrics(doc, r);
 	add_samples(doc, r);
 	add_workers(doc, r);
+	add_warnings(doc, r);
 	if (!loom__json_broken(about) && !loom__json_broken(doc))
 		return doc;
 	cJSON_Delete(doc);

@@ -16,6 +16,7 @@ struct loom__sample {
 	int warmup;
 	uint64_t start_ns; /* ns since the beginning of the run */
 	double seconds;
+	uint64_t stop; /* bits of all ranks, for engine.c */
 	struct loom_report report;       /* metrics of the core, then metrics of plug-ins */
 	struct loom_counters *counters;  /* [workers]; counters of each worker */
 };
@@ -25,6 +26,9 @@ struct loom_result {
 	struct loom_error error; /* its code is 0 if `status` is "ok" */
 	struct loom__sample *sample; /* in the order of execution, with warm-ups */
 	size_t samples;
+	/* Executions during which this job was stopped, or had no core: those that were repeated and do not count, and those
+	 * that count. */
+	uint32_t repeated, stalled;
 	uint32_t workers; /* number of workers of all ranks that share tasks */
 	uint32_t *rank;	  /* [workers]; the rank of each worker; NULL: ranks share no tasks */
 	uint64_t began_ns;

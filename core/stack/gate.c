@@ -6,7 +6,10 @@
  * left, the wait also ends when the device's workers are done, fail or die, at a signal, and at a call of wake(). So
  * for the last device the slice may be longer, which lets an idle machine sleep. */
 #define SLICE_NS 20000000ull
-#define LAST_NS 1000000000ull
+#define LAST_NS 100000000ull
+/* A wait that ends this much later than its slice shows that this process was stopped, because CLOCK_MONOTONIC runs on
+ * (Ctrl-Z, SIGSTOP, a frozen control group, a paused virtual machine). With ten threads per core a wait was 0.3 s late. */
+#define STALL_NS 1000000000ull
 /* Workers must leave within this time after the stop word is set, or they are ended by force. The wait has ten parts,
  * because time also passes while this process is stopped (SIGSTOP) and its workers do not run. */
 #define GRACE_NS 1000000000ull
@@ -63,8 +66,21 @@ static uint32_t stops_needed(const struct loom_stack *s)
 	return s->selected[LOOM_WORKLOAD] ? 2 : 1;
 }
 
+/* Looks whether this process was stopped between `begin` and `end`, in which it waited for `slice` at most. If so, moves
+ * the deadline of the sample by this time. Finds nothing in virtual time, or if the wait may execute submitted tasks. */
+static void note_stall(struct loom_stack *s, uint64_t begin, uint64_t slice, uint64_t end)
+{
+	int works = s->ctl->awaited && !s->selected[LOOM_WORKLOAD];
+	if (s->layout.clock || works || end < begin || end - begin < slice + STALL_NS)
+		return;
+	uint64_t stall = end - begin - slice;
+	s->stalled_ns += stall;
+	s->deadline_ns = stall < UINT64_MAX - s->deadline_ns ? s->deadline_ns + stall : UINT64_MAX;
+	s->ctl->deadline_ns = s->deadline_ns;
+}
+
 /* Waits for one device after the other, for a slice of time each, until all have ended the sample or `until` has
- * passed. If `until_stop` is 1, stop requests and the loss of a rank also end the wait. */
+ * passed. If `until_stop` is 1, the deadline of the sample, stop requests and the loss of a rank also end the wait. */
 static int wait_all(struct loom_stack *s, uint64_t until, int until_stop, struct loom_error *err)
 {
 	char finished[LOOM_MAX_DEVICES] = {0};
@@ -81,13 +97,15 @@ static int wait_all(struct loom_stack *s, uint64_t until, int until_stop, struct
 			if (finished[d])
 				continue;
 			uint64_t now = loom__now_ns(), end = 0;
-			uint64_t slice = now >= until ? 0 : until - now;
+			uint64_t last = until_stop && s->deadline_ns < until ? s->deadline_ns : until;
+			uint64_t slice = now >= last ? 0 : last - now;
 			uint64_t most = left > 1 ? SLICE_NS : LAST_NS;
 			slice = slice < most ? slice : most;
 			int rc = s->device[d].ops->wait(s->device[d].self, slice, &end, err);
 			if (rc == 0) {
 				finished[d] = 1;
 				left--;
+				note_stall(s, now, slice, end);
 				if (s->layout.clock)
 					end += s->begin_ns;
 				if (end > s->end_ns)
@@ -96,6 +114,8 @@ static int wait_all(struct loom_stack *s, uint64_t until, int until_stop, struct
 				if (rc == LOOM_EDIED)
 					loom__interrupt(s, rc, d);
 				return rc;
+			} else {
+				note_stall(s, now, slice, loom__now_ns());
 			}
 		}
 		if (left && until_stop && s->beat)
@@ -104,7 +124,8 @@ static int wait_all(struct loom_stack *s, uint64_t until, int until_stop, struct
 			return LOOM__FAIL(err, LOOM_EINTR, "interrupted in mid-sample");
 		if (left && until_stop && loom__ranks_lost(s, err))
 			return LOOM_EDIED;
-		if (left && loom__now_ns() >= until)
+		uint64_t now = left ? loom__now_ns() : 0;
+		if (left && (now >= until || (until_stop && now >= s->deadline_ns)))
 			return LOOM_EAGAIN;
 	}
 	return 0;
@@ -137,6 +158,7 @@ int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struc
 			return rc;
 	}
 	s->begin_ns = loom__now_ns();
+	s->stalled_ns = 0;
 	s->ctl->deadline_ns = s->deadline_ns = timeout_ns < UINT64_MAX - s->begin_ns ? s->begin_ns + timeout_ns : UINT64_MAX;
 	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_GO(n), __ATOMIC_RELEASE);
 	for (uint32_t d = 0; d < s->layout.devices && !rc; d++)
@@ -170,7 +192,7 @@ static int fail_late(struct loom_stack *s, struct loom_error *err)
 	if (!ended)
 		loom__whereabouts(s, &stayed);
 	LOOM__FAIL(err, LOOM_ETIMEDOUT, "no end after %.3g s ([run] timeout): %s; workers %s after the stop%s%s%s%s",
-		   (double)(s->deadline_ns - s->begin_ns) / 1e9, doing.at ? doing.at : "what workers do is not known",
+		   (double)(s->deadline_ns - s->begin_ns - s->stalled_ns) / 1e9, doing.at ? doing.at : "what workers do is not known",
 		   ended ? "left" : "did not leave", stayed.at ? ": " : "", stayed.at ? stayed.at : "",
 		   *where ? "; " : "", where);
 	loom__text_free(&doing);
@@ -180,7 +202,7 @@ static int fail_late(struct loom_stack *s, struct loom_error *err)
 
 int loom__gate_end(struct loom_stack *s, uint64_t until, struct loom_error *err)
 {
-	int rc = wait_all(s, until < s->deadline_ns ? until : s->deadline_ns, 1, err);
+	int rc = wait_all(s, until, 1, err);
 	if (rc == LOOM_EAGAIN && loom__now_ns() >= s->deadline_ns)
 		return fail_late(s, err);
 	/* loom_stack_stop() counts a request and then calls wake(). If the run has begun and discarded the request in

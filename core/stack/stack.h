@@ -144,7 +144,7 @@ struct loom_stack {
 	void *about; /* data of core/run for results; about_drop() frees it with the stack */
 	void (*about_drop)(void *about);
 	uint32_t stop_requests; /* number of stop requests; loom_stack_stop() adds to it by an atomic */
-	/* During a sample, the waiting thread calls this whenever it wakes: with one device, at least once a second,
+	/* During a sample, the waiting thread calls this whenever it wakes: with one device, at least 10 times a second,
 	 * with several devices about 50 times a second. May be NULL. */
 	void (*beat)(void *arg, const struct loom_stack *s, uint64_t since_ns);
 	void *beat_arg;
@@ -156,6 +156,7 @@ struct loom_stack {
 	uint64_t run_ns; /* when the run of a workload was requested, before its set-up, in ns; 0: no run */
 	double joules; /* [run] joules = yes: sum of the energy counters before a sample; after it, the consumption */
 	uint64_t begin_ns, deadline_ns; /* begin and deadline of the sample in progress, in ns */
+	uint64_t stalled_ns; /* time in the sample in progress for which this process was stopped, or had no core */
 	uint64_t end_ns; /* latest end of the sample, of the devices that have ended it so far */
 };
 

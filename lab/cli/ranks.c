@@ -52,8 +52,9 @@ int loom__ranks_threads(const struct loom__cli *cli, const char *n, const struct
 int loom__ranks_begin(struct loom__cli *cli, const char *n, uint32_t ranks, struct loom__boot *boot, int *status)
 {
 	struct loom__boot_plan plan;
-	struct loom_error err;
+	struct loom_error err = {0};
 	uint32_t number = wanted(cli, n, ranks, LOOM__BOOT_RANKS, status);
+	*boot = (struct loom__boot){.fd = -1};
 	if (!number)
 		return 0;
 	int rc = loom__boot_plan(n ? number : 0, &plan, &err);
@@ -63,28 +64,22 @@ int loom__ranks_begin(struct loom__cli *cli, const char *n, uint32_t ranks, stru
 		rc = loom__boot_begin(&plan, say, cli, boot, status, &err);
 	if (rc == LOOM__BOOT_PARENT)
 		return 0;
-	if (rc) {
-		loom__say_error(cli, "%s", err.text);
-		*status = loom__exit_of(rc);
-		return 0;
-	}
 	/* Only rank 0 prints. */
-	if (boot->ranks.rank && !freopen("/dev/null", "w", cli->out)) {
-		LOOM__FAIL(&err, LOOM_EIO, "cannot open /dev/null: %s", strerror(errno));
-		*status = loom__ranks_end(cli, boot, LOOM_EXIT_FAILURE, &err);
-		return 0;
-	}
-	return 1;
+	if (!rc && boot->ranks.rank && !freopen("/dev/null", "w", cli->out))
+		rc = LOOM__FAIL(&err, LOOM_EIO, "cannot open /dev/null: %s", strerror(errno));
+	if (rc)
+		*status = loom__ranks_end(cli, boot, loom__exit_of(rc), &err);
+	return !rc;
 }
 
-int loom__ranks_end(const struct loom__cli *cli, struct loom__boot *boot, int status,
-		    const struct loom_error *err)
+int loom__ranks_end(const struct loom__cli *cli, struct loom__boot *boot, int status, const struct loom_error *err)
 {
 	/* A hub prints the reasons of all ranks but rank 0, so the other ranks must not print theirs. */
-	int hub = boot->how == LOOM__BOOT_FORK || boot->how == LOOM__BOOT_ROOT;
-	const char *text = err->code == LOOM_EDIED ? NULL : err->code ? err->text : NULL;
-	if (err->code && (!boot->ranks.rank || !hub))
+	int said = err->code && (!boot->ranks.rank || boot->how != LOOM__BOOT_FORK);
+	const char *text = err->code && err->code != LOOM_EDIED ? err->text : NULL;
+	if (said)
 		loom__say_error(cli, "%s", err->text);
-	loom__boot_end(boot, status, text);
+	if (loom__boot_end(boot, status, text) && text && !said)
+		loom__say_error(cli, "rank %u: %s", boot->ranks.rank, text);
 	return status;
 }

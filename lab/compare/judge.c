@@ -195,7 +195,6 @@ void loom__result_warn(cJSON *result)
 	static const char *const metric[] = {"seconds", "cpu_seconds"};
 	const cJSON *e = loom__json_object(result, "environment"), *o;
 	cJSON *reasons = cJSON_CreateArray();
-	loom__json_add_array(result, "warnings");
 	loom__environment_disturbed(loom__json_object(e, "before"), loom__json_object(e, "after"), reasons);
 	cJSON_ArrayForEach(o, reasons)
 	{

@@ -149,7 +149,7 @@ void loom__child_fate(const struct loom__child *c, unsigned limit_ms, char *text
 	if (c->timed_out)
 		snprintf(text, room, "did not return within %u ms of a fair share of the machine", limit_ms);
 	else if (c->status == CHILD_LOST)
-		snprintf(text, room, "ended with an unknown status");
+		child_end_text(c->status, text, room);
 	else if (WIFSIGNALED(c->status) && sigabbrev_np(WTERMSIG(c->status)))
 		snprintf(text, room, "crashed (SIG%s)", sigabbrev_np(WTERMSIG(c->status)));
 	else if (WIFSIGNALED(c->status))

@@ -51,12 +51,14 @@ static void first_line(const struct loom__text *noise, char *out, size_t room)
 static int refuse(const char *path, const char *what, const struct loom__child *c,
 		  unsigned limit_ms, const char *sentence, struct loom_error *err)
 {
-	char fate[80], noise[200], text[sizeof(err->text)];
+	char fate[200], noise[200], text[sizeof(err->text)];
 	snprintf(text, sizeof(text), "%s", sentence);
 	loom__clean(text, sizeof(text));
 	if (text[0] && !c->timed_out && c->status > 0 && WIFEXITED(c->status)) /* the status is the error code */
 		return LOOM__FAIL(err, -WEXITSTATUS(c->status), "%s", text);
 	loom__child_fate(c, limit_ms, fate, sizeof(fate));
+	if (c->status == CHILD_LOST && !c->timed_out)
+		return LOOM__FAIL(err, LOOM_EIO, "%s: cannot be probed: the process that probes it %s", loom__shown(path), fate);
 	first_line(&c->noise, noise, sizeof(noise));
 	return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: %s %s%s%s%s; report it to its author",
 			  loom__shown(path), what, fate, noise[0] ? ", with the output '" : "", noise,

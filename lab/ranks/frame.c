@@ -13,16 +13,11 @@ static int is_allowed(const struct loom__frame_reader *r)
 	if (r->head.kind >= LOOM__FRAME_KINDS || !(r->kinds & LOOM__FRAME_BIT(r->head.kind)))
 		return 0;
 	switch (r->head.kind) {
-	case LOOM__FRAME_HELLO:
-		return bytes == sizeof(struct loom__hello);
 	case LOOM__FRAME_GIVE:
 	case LOOM__FRAME_ALL:
 		return bytes <= r->most;
-	case LOOM__FRAME_DONE:
-	case LOOM__FRAME_END:
-		return bytes <= LOOM__TEXT_MOST;
 	default:
-		return bytes == 0;
+		return bytes <= LOOM__TEXT_MOST;
 	}
 }
 
@@ -91,11 +86,6 @@ int loom__frame_take(struct loom__frame_reader *r, const void *data, size_t byte
 uint64_t loom__frame_wants(const struct loom__frame_reader *r)
 {
 	return r->have < sizeof(r->head) ? sizeof(r->head) - r->have : r->head.bytes - (r->have - sizeof(r->head));
-}
-
-int loom__frame_is_cut(const struct loom__frame_reader *r)
-{
-	return r->have != 0;
 }
 
 void loom__frame_reader_free(struct loom__frame_reader *r)

@@ -8,31 +8,22 @@
 #include <stdint.h>
 
 enum loom__frame_kind {
-	LOOM__FRAME_HELLO = 1, /* the first frame of a rank that connects; body: struct loom__hello */
-	LOOM__FRAME_GIVE,      /* the contribution of a rank to an exchange */
-	LOOM__FRAME_ALL,       /* the contributions of all ranks */
-	LOOM__FRAME_DONE,      /* the rank ends; body: the reason, as text */
-	LOOM__FRAME_END,       /* the exchange has failed; body: the reason, as text */
-	LOOM__FRAME_WELCOME,   /* the answer to HELLO */
+	LOOM__FRAME_GIVE = 1, /* the contribution of a rank to an exchange */
+	LOOM__FRAME_ALL,      /* the contributions of all ranks */
+	LOOM__FRAME_DONE,     /* the rank ends; body: the reason, as text */
+	LOOM__FRAME_END,      /* the exchange has failed; body: the reason, as text */
 	LOOM__FRAME_KINDS
 };
 #define LOOM__FRAME_BIT(kind) (1u << (kind))
 
 struct loom__frame_head {
 	uint32_t kind;
-	uint32_t value; /* HELLO: rank; GIVE: number of the exchange; DONE: exit status */
+	uint32_t value; /* GIVE: number of the exchange; DONE: exit status */
 	uint64_t bytes; /* size of the body */
 };
 
-/* The version of this protocol, which both sides must share. */
-#define LOOM__HELLO_VERSION 1u
-struct loom__hello {
-	unsigned char token[16];
-	uint32_t ranks, version;
-};
-
 #define LOOM__GIVE_MOST (16u << 20) /* limit on the bytes that one rank contributes to an exchange */
-#define LOOM__TEXT_MOST 999u	    /* limit on the bytes of a text */
+#define LOOM__TEXT_MOST 999u        /* limit on the bytes of a text */
 
 /* A complete frame. */
 struct loom__frame {
@@ -43,7 +34,7 @@ struct loom__frame {
 /* Parses the bytes of one connection. Zero-initialise it, then set `kinds` and `most`. */
 struct loom__frame_reader {
 	uint32_t kinds; /* LOOM__FRAME_BIT() of each accepted kind */
-	uint64_t most;	/* limit on the bytes in the body of GIVE or ALL; the limits of other kinds are fixed */
+	uint64_t most;  /* limit on the bytes in the body of GIVE or ALL; the limits of other kinds are fixed */
 	struct loom__frame_head head;
 	uint64_t have; /* number of bytes of this frame so far, head included */
 	char *body;
@@ -60,8 +51,6 @@ int loom__frame_take(struct loom__frame_reader *r, const void *data, size_t byte
 		     struct loom__frame *frame);
 /* Returns the number of missing bytes of the head or, when the head is complete, of the body. */
 uint64_t loom__frame_wants(const struct loom__frame_reader *r);
-/* Returns 1 if a frame has started and is not complete. */
-int loom__frame_is_cut(const struct loom__frame_reader *r);
 void loom__frame_reader_free(struct loom__frame_reader *r);
 
 #endif

@@ -21,39 +21,23 @@
 #define LOOK_MS 50
 /* After a failure, the hub sends SIGTERM to the remaining ranks after the first two of these times, and SIGKILL after
  * the third. */
-#define ASK_NS 200000000ull
+#define ASK_NS  200000000ull
 #define TELL_NS 700000000ull
 #define KILL_NS 1200000000ull /* an overloaded machine needs seconds for the end, and all ranks must end within 5 s */
-
-/* The job starts only when all ranks have joined, within this time. A rank tries to connect for half of this time
- * (CONNECT_NS in tcp.c). */
-#define JOIN_NS 60000000000ull
-
-/* A rank of another host must complete a message within FRAME_NS plus BYTE_NS per byte. A local rank has no such limit,
- * because it may be stopped in a debugger, and the hub learns of its end from waitpid(). */
-#define FRAME_NS 20000000000ull
-#define BYTE_NS 4000ull
-
-/* If after a signal all local ranks wait in an exchange for this time, the hub stops the job, because none of these
- * ranks can end by itself. */
-#define STOP_NS 500000000ull
 
 struct hub {
 	struct loom__member *member;
 	uint32_t n;
-	struct loom__listener *listener; /* NULL if there is none, or all ranks have joined */
 	loom__boot_say *say;
 	void *arg;
-	uint64_t seen, clock; /* clock: ns, stops while this process is stopped; seen: its last update */
-	uint64_t failed_at;   /* time at which the first rank failed; 0: none has */
-	uint32_t turn;	      /* number of exchanges so far */
-	int asked;	      /* number of signals that press() has sent to each rank, 0..3 */
-	int stops;	      /* number of signals that the hub has received */
-	uint64_t idle_since;  /* time on `clock` since which all local ranks wait; 0: at least one does not */
-	int stopped;	      /* 1: a signal ends the job */
-	int forced;	      /* 1: a rank was killed by SIGKILL after the signal */
-	char *all;	      /* the data of the last exchange, which may not be fully sent yet */
-	char reason[300];     /* the reason that ranks in an exchange receive */
+	uint64_t failed_at; /* time at which the first rank failed; 0: none has */
+	uint32_t turn;      /* number of exchanges so far */
+	int asked;          /* number of signals that press() has sent to each rank, 0..3 */
+	int stops;          /* number of signals that the hub has received */
+	int stopped;        /* 1: a signal ends the job */
+	int forced;         /* 1: a rank was killed by SIGKILL after the signal */
+	char *all;          /* the data of the last exchange, which may not be fully sent yet */
+	char reason[300];   /* the reason that ranks in an exchange receive */
 };
 
 int loom__boot_worse(int a, int b)
@@ -69,9 +53,10 @@ int loom__boot_worse(int a, int b)
 
 static void fail(struct hub *h, uint32_t rank, const char *what)
 {
+	if (h->failed_at)
+		return; /* the first failure may have caused this one */
 	snprintf(h->reason, sizeof(h->reason), "rank %u %s", rank, what);
-	if (!h->failed_at)
-		h->failed_at = loom__now_ns();
+	h->failed_at = loom__now_ns();
 }
 
 /* Records that a rank has ended without DONE. `first` is 1 if no earlier failure can have caused this failure. */
@@ -122,13 +107,12 @@ static void lost(struct hub *h, uint32_t r)
 	char text[200], why[100];
 	snprintf(why, sizeof(why), " (%s)", strerror(errno));
 	snprintf(text, sizeof(text), " %s%s: the job ends",
-		 errno == EPROTO ? "sent an invalid message" :
-		 errno == ENOMEM ? "sent a message that exceeds the memory" :
-		 errno == ETIME	 ? "did not complete a message" :
-				   "lost its connection",
-		 errno == EPROTO || errno == ENOMEM || errno == ETIME || ended ? "" : why);
+		 errno == EPROTO   ? "sent an invalid message"
+		 : errno == ENOMEM ? "sent a message that exceeds the memory"
+				   : "lost its connection",
+		 errno == EPROTO || errno == ENOMEM ? "" : why);
 	hang_up(m);
-	if (!m->pid || !ended) /* reap() reports a local rank that closed its connection, with the rank's wait status */
+	if (!ended) /* else reap() reports the rank, with its wait status */
 		died(h, r, text);
 }
 
@@ -149,8 +133,8 @@ static void done(struct hub *h, uint32_t r, const struct loom__frame *f)
 	}
 }
 
-/* Handles data or the end of the connection from rank r while the rank should wait. It reads no data, because m->data is
- * in the buffer of the connection. */
+/* Handles data or the end of the connection from rank r while the rank should wait. It reads no data, because m->data
+ * is in the buffer of the connection. */
 static void take_early(struct hub *h, uint32_t r)
 {
 	char byte;
@@ -169,11 +153,8 @@ static void take(struct hub *h, uint32_t r)
 	struct loom__frame f;
 	if (m->given)
 		return take_early(h, r);
-	int was_busy = loom__link_is_busy(&m->link), rc = loom__link_read(&m->link, &f);
-	if (!was_busy || rc == 1)
-		m->busy_since = h->clock;
-	if (rc == 1 &&
-	    (m->link.out || m->ended || (f.head.kind == LOOM__FRAME_GIVE && f.head.value != h->turn))) {
+	int rc = loom__link_read(&m->link, &f);
+	if (rc == 1 && (m->link.out || m->ended || (f.head.kind == LOOM__FRAME_GIVE && f.head.value != h->turn))) {
 		errno = EPROTO; /* the rank sent a frame while it should wait, or is in another exchange */
 		rc = -1;
 	}
@@ -242,7 +223,8 @@ static void reap(struct hub *h)
 		while (m->link.fd >= 0 && !m->ended &&
 		       poll(&(struct pollfd){.fd = m->link.fd, .events = POLLIN}, 1, 0) == 1)
 			take(h, r);
-		/* A signal that arrives while a rank is set up ends the rank by force after a second (lab/cli/session.c). */
+		/* A signal that arrives while a rank is set up ends the rank by force after a second
+		 * (lab/cli/session.c). */
 		if (signals && !m->ended && status != CHILD_LOST && WIFEXITED(status) && WEXITSTATUS(status) == 130) {
 			m->ended = 1;
 			m->status = 130;
@@ -252,8 +234,8 @@ static void reap(struct hub *h)
 		 * failure, if the hub cannot have sent the signal. The hub may send SIGTERM at any time, but SIGKILL
 		 * only at the end (asked == 3). */
 		gone(h, r,
-		     !h->failed_at || (status != CHILD_LOST && WIFSIGNALED(status) &&
-				       WTERMSIG(status) != SIGTERM && h->asked < 3),
+		     !h->failed_at ||
+			 (status != CHILD_LOST && WIFSIGNALED(status) && WTERMSIG(status) != SIGTERM && h->asked < 3),
 		     text);
 		hang_up(m);
 	}
@@ -269,7 +251,7 @@ static void exchange(struct hub *h)
 			return died(h, r, " is not in step with rank 0: do all run the same conf?");
 	}
 	char *all = realloc(h->all, h->n * bytes + 1); /* all ranks have received the previous data */
-	if (!all) { /* release() reports the lack of memory to the ranks */
+	if (!all) {                                    /* release() reports the lack of memory to the ranks */
 		snprintf(h->reason, sizeof(h->reason), "out of memory for an exchange of all ranks");
 		h->failed_at = h->failed_at ? h->failed_at : loom__now_ns();
 		return;
@@ -281,7 +263,6 @@ static void exchange(struct hub *h)
 	for (uint32_t r = 0; r < h->n; r++) {
 		struct loom__member *m = &h->member[r];
 		m->given = 0;
-		m->busy_since = h->clock;
 		if (loom__link_give(&m->link, LOOM__FRAME_ALL, all, h->n * bytes) < 0)
 			unreachable(h, r);
 	}
@@ -295,10 +276,7 @@ static void release(struct hub *h)
 	for (uint32_t r = 0; r < h->n; r++) {
 		some |= h->member[r].ended;
 		if (h->member[r].ended && !*h->reason)
-			snprintf(h->reason, sizeof(h->reason),
-				 "rank %u has ended: if it was started by hand, start all with the same conf and the "
-				 "same --samples",
-				 r);
+			snprintf(h->reason, sizeof(h->reason), "rank %u has ended", r);
 	}
 	for (uint32_t r = 0; r < h->n && some; r++) {
 		struct loom__member *m = &h->member[r];
@@ -310,84 +288,16 @@ static void release(struct hub *h)
 	}
 }
 
-static int is_left(const struct hub *h)
-{
-	for (uint32_t r = 0; r < h->n; r++)
-		if (h->member[r].pid > 0)
-			return 1;
-	return 0;
-}
-
 static void press(struct hub *h)
 {
 	uint64_t since = loom__now_ns() - h->failed_at;
-	int stage = since > KILL_NS || (h->stopped && !is_left(h)) ? 3 : since > TELL_NS ? 2 : since > ASK_NS ? 1 : 0;
+	int stage = since > KILL_NS ? 3 : since > TELL_NS ? 2 : since > ASK_NS ? 1 : 0;
 	for (; h->asked < stage; h->asked++)
 		for (uint32_t r = 0; r < h->n; r++) {
 			struct loom__member *m = &h->member[r];
 			if (m->pid > 0 && (!m->ended || h->asked == 2))
 				kill(m->pid, h->asked == 2 ? SIGKILL : SIGTERM);
-			else if (!m->pid && !m->ended && h->asked == 2)
-				hang_up(m), died(h, r, " does not end");
 		}
-}
-
-static const char *join(void *arg, uint32_t rank, int fd)
-{
-	struct hub *h = arg;
-	struct loom__member *m = rank < h->n ? &h->member[rank] : NULL;
-	if (!m || m->pid)
-		return "its GPULOOM_RANK is not the number of a missing rank: 1 to GPULOOM_RANKS - 1";
-	if (m->link.fd >= 0 || m->ended)
-		return "another process has joined with the same GPULOOM_RANK: each rank needs its own number";
-	m->link = (struct loom__link){.fd = fd, .in = {.kinds = LOOM__HUB_ACCEPTS, .most = LOOM__GIVE_MOST}};
-	m->busy_since = h->clock;
-	loom__tcp_keep(fd);
-	if (loom__link_give(&m->link, LOOM__FRAME_WELCOME, NULL, 0) < 0)
-		unreachable(h, rank);
-	return NULL;
-}
-
-/* Fails ranks of other hosts that have not joined within the time limit, or before a signal stops the job. */
-static void miss(struct hub *h)
-{
-	int missing = 0;
-	char text[300], refused[100] = "";
-	if (!h->listener)
-		return;
-	if (h->listener->refused)
-		snprintf(refused, sizeof(refused), " (%u other connections were rejected)", h->listener->refused);
-	for (uint32_t r = 0; r < h->n; r++) {
-		if (h->member[r].pid || h->member[r].link.fd >= 0 || h->member[r].ended)
-			continue;
-		missing = 1;
-		if (h->failed_at || (!h->stops && h->clock < JOIN_NS))
-			continue;
-		snprintf(text, sizeof(text),
-			 h->stops ? " has not joined%s, and the job was stopped"
-				  : " has not joined within 60 s%s: start it with GPULOOM_RANK, GPULOOM_ROOT and the "
-				    "token of this job",
-			 refused);
-		died(h, r, text);
-	}
-	if (missing)
-		return;
-	loom__listener_close(h->listener);
-	h->listener = NULL;
-}
-
-/* Closes the connections of ranks of other hosts that did not complete a message in time. */
-static void hurry(struct hub *h)
-{
-	for (uint32_t r = 0; r < h->n; r++) {
-		struct loom__member *m = &h->member[r];
-		uint64_t bytes = m->link.out + m->link.in.have;
-		if (m->pid || m->link.fd < 0 || !loom__link_is_busy(&m->link) ||
-		    h->clock - m->busy_since < FRAME_NS + bytes * BYTE_NS)
-			continue;
-		errno = ETIME;
-		lost(h, r);
-	}
 }
 
 static int over(const struct hub *h)
@@ -422,15 +332,6 @@ static void tell(struct hub *h)
 	}
 }
 
-/* Returns 1 if a local rank neither has ended nor waits in an exchange. */
-static int some_work(const struct hub *h)
-{
-	for (uint32_t r = 0; r < h->n; r++)
-		if (h->member[r].pid && !h->member[r].ended && !h->member[r].given)
-			return 1;
-	return 0;
-}
-
 /* The first signal asks the ranks to end after their sample. The second signal asks them to end at once, and press()
  * kills them after KILL_NS. The third signal kills them at once. */
 static void obey(struct hub *h)
@@ -441,15 +342,6 @@ static void obey(struct hub *h)
 	for (uint32_t r = 0; number && r < h->n; r++)
 		if (h->member[r].pid > 0)
 			kill(h->member[r].pid, number);
-	if (!h->stops || h->failed_at) {
-		h->idle_since = 0;
-	} else if (some_work(h)) {
-		h->idle_since = 0;
-	} else if (!h->idle_since) {
-		h->idle_since = h->clock;
-	} else if (h->clock - h->idle_since > STOP_NS) {
-		stop(h);
-	}
 	if (before < 2 && h->stops >= 2 && !h->failed_at) {
 		stop(h);
 		h->asked = 2; /* press() need not send SIGTERM, because the ranks have received both signals */
@@ -461,16 +353,7 @@ static void obey(struct hub *h)
 	for (uint32_t r = 0; before < 3 && h->stops >= 3 && r < h->n; r++) {
 		if (h->member[r].pid > 0)
 			kill(h->member[r].pid, SIGKILL);
-		else
-			hang_up(&h->member[r]), h->member[r].ended = 1;
 	}
-}
-
-static void tick(struct hub *h)
-{
-	uint64_t now = loom__now_ns(), passed = now - h->seen;
-	h->clock += passed < 1000000000ull ? passed : 1000000000ull;
-	h->seen = now;
 }
 
 static void wait_for_some(struct hub *h, struct pollfd *on)
@@ -479,11 +362,9 @@ static void wait_for_some(struct hub *h, struct pollfd *on)
 		const struct loom__link *l = &h->member[r].link;
 		on[r] = (struct pollfd){.fd = l->fd, .events = (short)(POLLIN | (l->out ? POLLOUT : 0))};
 	}
-	if (h->listener)
-		loom__listener_prepare(h->listener, h->clock, on + h->n);
-	if (poll(on, h->n + (h->listener ? LOOM__LISTENER_FDS : 0), LOOK_MS) >= 0)
+	if (poll(on, h->n, LOOK_MS) >= 0)
 		return;
-	memset(on, 0, (h->n + LOOM__LISTENER_FDS) * sizeof(*on));
+	memset(on, 0, h->n * sizeof(*on));
 	if (errno != EINTR)
 		usleep(LOOK_MS * 1000);
 }
@@ -498,10 +379,9 @@ void loom__hub_signals(int how)
 	sigprocmask(how, &set, NULL);
 }
 
-int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, struct loom__listener *listener,
-		  loom__boot_say *say, void *arg)
+int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, loom__boot_say *say, void *arg)
 {
-	struct hub h = {.member = member, .n = n, .listener = listener, .say = say, .arg = arg, .seen = loom__now_ns()};
+	struct hub h = {.member = member, .n = n, .say = say, .arg = arg};
 	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
@@ -509,21 +389,16 @@ int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, st
 	loom__hub_signals(SIG_UNBLOCK);
 	while (!over(&h)) {
 		wait_for_some(&h, on);
-		tick(&h);
 		for (uint32_t r = 0; r < n; r++) {
 			if (on[r].revents & POLLOUT && member[r].link.fd >= 0 && loom__link_flush(&member[r].link) < 0)
 				unreachable(&h, r);
 			if (on[r].revents & ~POLLOUT && member[r].link.fd >= 0)
 				take(&h, r);
 		}
-		if (h.listener)
-			loom__listener_serve(h.listener, on + n, h.clock, join, &h);
 		reap(&h);
 		exchange(&h);
 		release(&h);
-		hurry(&h);
 		obey(&h);
-		miss(&h);
 		if (h.failed_at)
 			press(&h);
 	}
@@ -534,8 +409,6 @@ int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, st
 		status = loom__boot_worse(status, member[r].status);
 		hang_up(&member[r]);
 	}
-	if (h.listener)
-		loom__listener_close(h.listener);
 	free(h.all);
 	if (h.stopped && !dead && status != 3)
 		return 130;

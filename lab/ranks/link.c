@@ -7,7 +7,7 @@
 #include "ranks/boot.h"
 
 #define PIECE 65536u
-#define TURN (16u * PIECE) /* number of bytes that one connection may transfer before the next connection is served */
+#define TURN  (16u * PIECE) /* number of bytes that one connection may transfer before the next connection is served */
 
 /* ---- without blocking ------------------------------------------------------------------------------ */
 
@@ -68,11 +68,6 @@ int loom__link_tell(struct loom__link *l, uint32_t kind, const char *text)
 	size_t length = strnlen(text, LOOM__TEXT_MOST);
 	memcpy(l->text, text, length);
 	return loom__link_give(l, kind, l->text, length);
-}
-
-int loom__link_is_busy(const struct loom__link *l)
-{
-	return l->out || loom__frame_is_cut(&l->in);
 }
 
 void loom__link_close(struct loom__link *l)

@@ -22,36 +22,16 @@ static int number(const char *name, uint32_t *value)
 static const struct {
 	const char *size, *launcher, *fix;
 } launchers[] = {
-	{"SLURM_STEP_NUM_TASKS", "srun", "start it with `srun --mpi=pmix`"},
-	{"OMPI_COMM_WORLD_SIZE", "mpirun", "use an mpirun with PMIx (Open MPI 4 or later)"},
-	{"PMI_SIZE", "the launcher", "use a launcher with PMIx, such as `mpirun` of Open MPI or `srun --mpi=pmix`"},
+    {"SLURM_STEP_NUM_TASKS", "srun", "start it with `srun --mpi=pmix`"},
+    {"OMPI_COMM_WORLD_SIZE", "mpirun", "use an mpirun with PMIx (Open MPI 4 or later)"},
+    {"PMI_SIZE", "the launcher", "use a launcher with PMIx, such as `mpirun` of Open MPI or `srun --mpi=pmix`"},
 };
-
-static int plan_root(struct loom__boot_plan *plan, struct loom_error *err)
-{
-	const char *root = getenv("GPULOOM_ROOT");
-	if (!number("GPULOOM_RANK", &plan->rank) || !number("GPULOOM_RANKS", &plan->ranks) || !plan->ranks ||
-	    plan->rank >= plan->ranks || !root)
-		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "GPULOOM_RANKS is set: also set GPULOOM_RANK to 0 .. ranks - 1 and GPULOOM_ROOT to "
-				  "the address:port where rank 0 can be reached");
-	if (plan->ranks > LOOM__BOOT_RANKS)
-		return LOOM__FAIL(err, LOOM_EINVAL, "GPULOOM_RANKS is 1 to %u, not %u", LOOM__BOOT_RANKS, plan->ranks);
-	plan->how = LOOM__BOOT_ROOT;
-	int rc = loom__root_read(root, &plan->root, err);
-	return rc ? rc : loom__token_read(plan->token, err);
-}
 
 int loom__boot_plan(uint32_t wanted, struct loom__boot_plan *plan, struct loom_error *err)
 {
 	uint32_t n = 0;
 	int pmix = getenv("PMIX_RANK") && getenv("PMIX_NAMESPACE");
 	*plan = (struct loom__boot_plan){.ranks = 1};
-	if (wanted && getenv("GPULOOM_RANKS"))
-		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "-n %u and GPULOOM_RANKS, which makes this process a rank: remove one of "
-				  "them",
-				  wanted);
 	/* A command in a shell that a launcher has started also has these variables, so it cannot be distinguished from
 	 * a rank. */
 	if (wanted && pmix)
@@ -64,8 +44,6 @@ int loom__boot_plan(uint32_t wanted, struct loom__boot_plan *plan, struct loom_e
 		*plan = (struct loom__boot_plan){.how = LOOM__BOOT_FORK, .ranks = wanted};
 	if (wanted)
 		return 0;
-	if (getenv("GPULOOM_RANKS"))
-		return plan_root(plan, err);
 	if (pmix) {
 		plan->how = LOOM__BOOT_PMIX;
 		return 0;
@@ -84,9 +62,6 @@ int loom__boot_alone(const char *command, struct loom_error *err)
 {
 	static const char fix[] = "each would run the whole command: start it once";
 	uint32_t n = 0;
-	if (number("GPULOOM_RANKS", &n) && n > 1)
-		return LOOM__FAIL(err, LOOM_EINVAL, "%s: GPULOOM_RANKS says that this is one of %u processes: %s",
-				  command, n, fix);
 	for (size_t i = 0; i < LOOM__COUNT(launchers); i++)
 		if (number(launchers[i].size, &n) && n > 1)
 			return LOOM__FAIL(err, LOOM_EINVAL, "%s: %s started %u processes (%s): %s", command,

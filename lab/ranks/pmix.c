@@ -2,6 +2,7 @@
 /* Ranks that a launcher with PMIx has started. The PMIx client library is loaded on demand, so that gpuloom also runs
  * on machines without it. */
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,8 @@ static struct {
 	pmix_status_t (*put)(pmix_scope_t, const char *, pmix_value_t *);
 	pmix_status_t (*commit)(void);
 	pmix_status_t (*fence)(const pmix_proc_t *, size_t, const pmix_info_t *, size_t);
+	pmix_status_t (*on_event)(pmix_status_t *, size_t, pmix_info_t *, size_t, pmix_notification_fn_t,
+				  pmix_hdlr_reg_cbfunc_t, void *);
 	const char *(*text)(pmix_status_t);
 	pmix_proc_t self;
 } p;
@@ -27,9 +30,9 @@ static struct {
 static const struct {
 	const char *name;
 	void *at;
-} symbols[] = {{"PMIx_Init", &p.init},	   {"PMIx_Finalize", &p.finalize}, {"PMIx_Abort", &p.abort},
-	       {"PMIx_Get", &p.get},	   {"PMIx_Put", &p.put},	   {"PMIx_Commit", &p.commit},
-	       {"PMIx_Fence", &p.fence},   {"PMIx_Error_string", &p.text}};
+} symbols[] = {{"PMIx_Init", &p.init},   {"PMIx_Finalize", &p.finalize}, {"PMIx_Abort", &p.abort},
+	       {"PMIx_Get", &p.get},     {"PMIx_Put", &p.put},           {"PMIx_Commit", &p.commit},
+	       {"PMIx_Fence", &p.fence}, {"PMIx_Error_string", &p.text}, {"PMIx_Register_event_handler", &p.on_event}};
 
 static int load(struct loom_error *err)
 {
@@ -93,9 +96,24 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 			free(v);
 		}
 	}
-	return rc == PMIX_SUCCESS ? 0 :
-				    LOOM__FAIL(err, LOOM_EDIED, "rank %u: exchange over PMIx: %s", b->ranks.rank,
-					       p.text(rc));
+	if (rc == PMIX_SUCCESS)
+		return 0;
+	return LOOM__FAIL(
+	    err, LOOM_EDIED,
+	    "rank %u: an exchange of all ranks over PMIx failed (%s): another rank or the launcher has ended; "
+	    "start all ranks with the same conf and --samples",
+	    b->ranks.rank, p.text(rc));
+}
+
+static const struct loom__boot *self; /* for on_lost() */
+
+/* Called in a thread of PMIx when the daemon of the launcher on this host has ended. */
+static void on_lost(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
+		    pmix_info_t *results, size_t nresults, pmix_event_notification_cbfunc_fn_t reply, void *data)
+{
+	(void)id, (void)status, (void)source, (void)info, (void)ninfo, (void)results, (void)nresults, (void)reply;
+	(void)data;
+	loom__boot_lost(self);
 }
 
 int loom__pmix_begin(struct loom__boot *boot, struct loom_error *err)
@@ -114,11 +132,11 @@ int loom__pmix_begin(struct loom__boot *boot, struct loom_error *err)
 	if (number(PMIX_JOB_SIZE, PMIX_RANK_WILDCARD, &ranks) || p.self.rank >= ranks)
 		return LOOM__FAIL(err, LOOM_EUNAVAIL, "the launcher does not report the number of ranks");
 	boot->how = LOOM__BOOT_PMIX;
-	boot->ranks = (struct loom_ranks){.size = sizeof(boot->ranks),
-					  .rank = p.self.rank,
-					  .ranks = ranks,
-					  .self = boot,
-					  .allgather = allgather};
+	boot->ranks = (struct loom_ranks){
+	    .size = sizeof(boot->ranks), .rank = p.self.rank, .ranks = ranks, .self = boot, .allgather = allgather};
+	self = boot;
+	pmix_status_t lost[] = {PMIX_ERR_LOST_CONNECTION, PMIX_ERR_LOST_CONNECTION_TO_SERVER};
+	p.on_event(lost, LOOM__COUNT(lost), NULL, 0, on_lost, NULL, NULL);
 	return 0;
 }
 
@@ -126,6 +144,8 @@ void loom__pmix_end(struct loom__boot *boot, int status)
 {
 	char text[80];
 	if (status) { /* without the abort, the other ranks would wait for this rank */
+		/* The launcher answers with SIGTERM. The command would report it as an interrupt, by an alarm. */
+		signal(SIGALRM, SIG_IGN);
 		snprintf(text, sizeof(text), "gpuloom: rank %u ended with status %d", boot->ranks.rank, status);
 		p.abort(status, text, NULL, 0);
 	}

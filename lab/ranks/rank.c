@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The side of a rank: it starts as a child of this command or by hand, takes part in exchanges, and ends. */
+/* The side of a rank that this command forks: it starts, takes part in exchanges, and ends. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -14,8 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ranks/boot.h"
+#include "lib/child.h"
 #include "lib/machine.h"
+#include "ranks/boot.h"
 
 static int allgather(void *self, const void *mine, void *all, size_t bytes, struct loom_error *err)
 {
@@ -24,8 +25,7 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 	if (bytes > LOOM__GIVE_MOST)
 		return LOOM__FAIL(err, LOOM_EFULL, "rank %u: an exchange of %zu bytes exceeds the limit of %u",
 				  b->ranks.rank, bytes, LOOM__GIVE_MOST);
-	if (loom__frame_send(b->fd, LOOM__FRAME_GIVE, b->turn++, mine, bytes) ||
-	    loom__read_all(b->fd, &f, sizeof(f))) {
+	if (loom__frame_send(b->fd, LOOM__FRAME_GIVE, b->turn++, mine, bytes) || loom__read_all(b->fd, &f, sizeof(f))) {
 		int gone = errno == ECONNRESET || errno == EPIPE;
 		return LOOM__FAIL(err, gone ? LOOM_EDIED : LOOM_EIO,
 				  gone ? "rank %u: the job has ended" : "rank %u cannot reach the other ranks: %m",
@@ -64,34 +64,16 @@ static void take_cores(uint32_t rank, uint32_t ranks)
 	(void)sched_setaffinity(0, sizeof(mine), &mine); /* a failure does no harm */
 }
 
-static void become(struct loom__boot *boot, uint32_t rank, uint32_t ranks, int fd)
-{
-	*boot = (struct loom__boot){.ranks = {.size = sizeof(boot->ranks),
-					      .rank = rank,
-					      .ranks = ranks,
-					      .self = boot,
-					      .allgather = allgather},
-				    .fd = fd};
-}
-
-/* Ends this rank after the hub has died or has closed the connection. The rank's own code may notice this first, and
- * prints a better reason. So watch() waits before each step. */
+/* Waits for the end of the hub, or of the connection to it. */
 static void *watch(void *arg)
 {
 	const struct loom__boot *b = arg;
-	static const char text[] = "gpuloom: error: this rank ends: the launcher of the job has ended\n";
 	struct pollfd on = {.fd = b->fd, .events = POLLRDHUP};
 	while (poll(&on, 1, -1) <= 0)
 		if (errno != EINTR) /* poll() lacks memory, probably for a moment only */
 			nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-	for (int i = 0; i < 2; i++) { /* the first SIGTERM ends the rank after its sample, the second SIGTERM ends it at once */
-		nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
-		kill(getpid(), SIGTERM);
-	}
-	sleep(2);
-	if (write(2, text, sizeof(text) - 1) < 0)
-		_exit(1);
-	_exit(1);
+	loom__boot_lost(b);
+	return NULL;
 }
 
 static int start_watch(struct loom__boot *boot, struct loom_error *err)
@@ -105,7 +87,8 @@ static int start_watch(struct loom__boot *boot, struct loom_error *err)
 	failed = failed == EAGAIN && errno == ENOMEM ? ENOMEM : failed; /* glibc reports ENOMEM as EAGAIN */
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (failed)
-		return LOOM__FAIL(err, LOOM_EUNAVAIL, "cannot watch the launcher of the job: %s", strerror(failed));
+		return LOOM__FAIL(err, LOOM_EUNAVAIL, "a rank cannot start a thread: %s%s", strerror(failed),
+				  failed == EPERM ? ": does a sandbox deny clone3() or clone()?" : "");
 	pthread_detach(thread);
 	return 0;
 }
@@ -116,24 +99,38 @@ static pid_t spawn(struct loom__member *member, uint32_t rank, int *fd)
 	int pair[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -1;
-	pid_t parent = getpid(), pid = fork();
+	pid_t pid = fork();
 	if (pid == 0) {
-		/* If this rank is stopped when the hub dies, SIGCONT continues the rank, so that watch() can end it. */
-		if (prctl(PR_SET_PDEATHSIG, SIGCONT) || getppid() != parent)
-			_exit(1);
+		/* If this rank is stopped when the hub dies, SIGCONT continues the rank, so that watch() can end it. If
+		 * a sandbox refuses the request, the rank runs without it. */
+		(void)prctl(PR_SET_PDEATHSIG, SIGCONT);
 		close(pair[0]);
 		for (uint32_t r = 0; r < rank; r++)
 			close(member[r].link.fd);
 		*fd = pair[1];
 		return 0;
 	}
+	int failed = errno;
 	close(pair[1]);
 	if (pid < 0)
 		close(pair[0]);
 	member[rank].link = (struct loom__link){.fd = pid < 0 ? -1 : pair[0],
 						.in = {.kinds = LOOM__HUB_ACCEPTS, .most = LOOM__GIVE_MOST}};
-	member[rank].pid = pid < 0 ? 0 : pid;
+	member[rank].pid = pid;
+	errno = failed;
 	return pid;
+}
+
+/* Ends ranks 0 .. n - 1, because a later rank could not be forked. */
+static void give_up(struct loom__member *member, uint32_t n)
+{
+	for (uint32_t r = 0; r < n; r++)
+		kill(member[r].pid, SIGKILL);
+	for (uint32_t r = 0; r < n; r++) {
+		struct child child = {.pid = member[r].pid, .fd = -1};
+		child_wait(&child, NULL);
+		loom__link_close(&member[r].link);
+	}
 }
 
 /* Raises the limit of open files to what the hub needs: one per rank, and a reserve. Sets *before to the previous
@@ -141,7 +138,7 @@ static pid_t spawn(struct loom__member *member, uint32_t rank, int *fd)
 static int want_files(uint32_t ranks, struct rlimit *before, struct loom_error *err)
 {
 	struct rlimit now;
-	rlim_t need = ranks + LOOM__LISTENER_FDS + 40u;
+	rlim_t need = ranks + 40u;
 	if (getrlimit(RLIMIT_NOFILE, before) || before->rlim_cur >= need)
 		return 0;
 	now = (struct rlimit){.rlim_cur = need, .rlim_max = before->rlim_max};
@@ -153,105 +150,67 @@ static int want_files(uint32_t ranks, struct rlimit *before, struct loom_error *
 			  ranks, (unsigned long long)need, (unsigned long long)before->rlim_max);
 }
 
-/* Forks the first `local` of n ranks, and serves all n as the hub. */
-static int serve(struct loom__boot *boot, uint32_t n, uint32_t local, struct loom__listener *listener,
-		 loom__boot_say *say, void *arg, int *status, struct loom_error *err)
+/* Forks n ranks, and serves them as the hub. */
+static int serve(struct loom__boot *boot, uint32_t n, loom__boot_say *say, void *arg, int *status,
+		 struct loom_error *err)
 {
 	struct rlimit files;
 	int rc = want_files(n, &files, err);
 	if (rc)
 		return rc;
 	struct loom__member *member = calloc(n, sizeof(*member));
-	struct pollfd *on = calloc(n + LOOM__LISTENER_FDS, sizeof(*on));
-	if (!member || !on) {
-		free(member);
-		free(on);
-		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	}
-	for (uint32_t r = 0; r < n; r++)
-		member[r].link.fd = -1;
-	/* A signal that arrives before the hub's handlers are installed stays pending until they are, so that the ranks receive
-	 * it. */
+	struct pollfd *on = calloc(n, sizeof(*on));
+	/* A signal that arrives before the hub's handlers are installed stays pending until they are, so that the ranks
+	 * receive it. */
 	loom__hub_signals(SIG_BLOCK);
 	fflush(NULL); /* without this, every child would print the buffered output again */
-	for (uint32_t r = 0; r < local; r++) {
-		int fd = -1, failed;
+	rc = member && on ? LOOM__BOOT_PARENT : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	for (uint32_t r = 0; r < n && rc == LOOM__BOOT_PARENT; r++) {
+		int fd = -1;
 		pid_t pid = spawn(member, r, &fd);
-		failed = errno;
 		if (pid == 0) {
-			loom__hub_signals(SIG_UNBLOCK);
-			free(member);
-			free(on);
-			if (listener)
-				loom__listener_close(listener);
 			setrlimit(RLIMIT_NOFILE, &files);
-			become(boot, r, n, fd);
-			boot->how = local == n ? LOOM__BOOT_FORK : LOOM__BOOT_ROOT;
-			if (local > 1) {
-				boot->local_rank = r;
-				boot->local_ranks = local;
-				take_cores(r, local);
-			}
-			return start_watch(boot, err);
-		}
-		if (pid < 0) {
-			for (uint32_t k = 0; k < r; k++)
-				kill(member[k].pid, SIGKILL);
-			loom__hub_signals(SIG_UNBLOCK);
-			free(member);
-			free(on);
-			return LOOM__FAIL(err, LOOM_EUNAVAIL, "cannot start rank %u of %u: %s", r, n,
-					  strerror(failed));
+			*boot = (struct loom__boot){.ranks = {.size = sizeof(boot->ranks),
+							      .rank = r,
+							      .ranks = n,
+							      .self = boot,
+							      .allgather = allgather},
+						    .how = LOOM__BOOT_FORK,
+						    .fd = fd,
+						    .local_rank = r,
+						    .local_ranks = n};
+			take_cores(r, n);
+			rc = start_watch(boot, err);
+		} else if (pid < 0) {
+			rc = LOOM__FAIL(err, LOOM_EUNAVAIL, "cannot start rank %u of %u: %s", r, n, strerror(errno));
+			give_up(member, r);
 		}
 	}
-	*status = loom__hub_run(member, on, n, listener, say, arg);
+	if (rc == LOOM__BOOT_PARENT)
+		*status = loom__hub_run(member, on, n, say, arg);
+	else
+		loom__hub_signals(SIG_UNBLOCK);
 	free(member);
 	free(on);
-	return LOOM__BOOT_PARENT;
-}
-
-static int join(const struct loom__boot_plan *plan, struct loom__boot *boot, struct loom_error *err)
-{
-	int fd = loom__tcp_connect(plan, err);
-	if (fd < 0)
-		return fd;
-	become(boot, plan->rank, plan->ranks, fd);
-	boot->how = LOOM__BOOT_ROOT;
-	return start_watch(boot, err);
-}
-
-int loom__boot_begin(const struct loom__boot_plan *plan, loom__boot_say *say, void *arg,
-		     struct loom__boot *boot, int *status, struct loom_error *err)
-{
-	*boot = (struct loom__boot){.fd = -1, .ranks = {.size = sizeof(boot->ranks), .ranks = 1}};
-	if (plan->how == LOOM__BOOT_FORK)
-		return serve(boot, plan->ranks, plan->ranks, NULL, say, arg, status, err);
-	if (plan->how == LOOM__BOOT_PMIX)
-		return loom__pmix_begin(boot, err);
-	if (plan->how != LOOM__BOOT_ROOT)
-		return 0;
-	if (plan->rank)
-		return join(plan, boot, err);
-	struct loom__listener *listener = calloc(1, sizeof(*listener));
-	if (!listener)
-		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	listener->token = plan->token;
-	listener->ranks = plan->ranks;
-	for (uint32_t i = 0; i < LOOM__LISTENER_PENDING; i++)
-		listener->pending[i].link.fd = -1;
-	int rc = loom__tcp_listen(&plan->root, listener, err);
-	if (!rc)
-		rc = serve(boot, plan->ranks, 1, listener, say, arg, status, err);
-	loom__listener_close(listener);
-	free(listener);
 	return rc;
 }
 
-void loom__boot_end(struct loom__boot *boot, int status, const char *text)
+int loom__boot_begin(const struct loom__boot_plan *plan, loom__boot_say *say, void *arg, struct loom__boot *boot,
+		     int *status, struct loom_error *err)
+{
+	*boot = (struct loom__boot){.fd = -1, .ranks = {.size = sizeof(boot->ranks), .ranks = 1}};
+	return plan->how == LOOM__BOOT_FORK   ? serve(boot, plan->ranks, say, arg, status, err)
+	       : plan->how == LOOM__BOOT_PMIX ? loom__pmix_begin(boot, err)
+					      : 0;
+}
+
+int loom__boot_end(struct loom__boot *boot, int status, const char *text)
 {
 	if (boot->how == LOOM__BOOT_PMIX)
 		loom__pmix_end(boot, status);
-	if (boot->fd < 0)
-		return;
-	loom__frame_send(boot->fd, LOOM__FRAME_DONE, (uint32_t)status, text, text ? strlen(text) : 0);
+	if (boot->fd < 0 ||
+	    !loom__frame_send(boot->fd, LOOM__FRAME_DONE, (uint32_t)status, text, text ? strlen(text) : 0))
+		return 0;
+	loom__boot_say_lost(boot->ranks.rank);
+	return -1;
 }

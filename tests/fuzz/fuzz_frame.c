@@ -37,7 +37,7 @@ static void read_in_pieces(const uint8_t *data, size_t size, uint32_t kinds, uns
 		loom__text_add(out, "%u %u %zu ", f.head.kind, f.head.value, (size_t)f.head.bytes);
 		loom__text_put(out, f.body, f.head.bytes);
 	}
-	loom__text_add(out, "end %d %d", rc < 0 ? rc : 0, rc >= 0 && loom__frame_is_cut(&r));
+	loom__text_add(out, "end %d %d", rc < 0 ? rc : 0, rc >= 0 && r.have);
 	if (rc < 0) /* the error is permanent */
 		FUZZ_CHECK(loom__frame_take(&r, data, size, &used, &f) == rc);
 	loom__frame_reader_free(&r);

@@ -219,8 +219,9 @@ struct loom_device_ops {
 	/* Waits for the end of the sample. Returns 0 when the last worker has left, with this time in *end_ns: on
 	 * CLOCK_MONOTONIC, or the duration of the sample if the device has a clock(). Returns LOOM_EAGAIN if timeout_ns
 	 * have passed, if a signal or wake() came, or if a worker left because `stop` was set. Returns LOOM_EDIED if
-	 * the sample cannot end. If ctl->awaited is 1, the call may execute a worker itself. While it does,
-	 * neither timeout_ns nor signals end the call, and wake() stops the sample. */
+	 * the sample cannot end. If ctl->awaited is 1 and there is no workload, because the program has submitted
+	 * tasks, the call may execute a worker itself. While it does, neither timeout_ns nor signals end the call, and
+	 * wake() stops the sample. */
 	int (*wait)(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err);
 	/* Ends the launch after the core has stored LOOM_PHASE_RETIRE (and `stop`, if a sample is in progress). Waits
 	 * up to timeout_ns, then uses force. Afterwards nothing of the launch remains. After LOOM_ETIMEDOUT, threads

@@ -14,6 +14,9 @@
 
 /* Longest time between two polls of the stop flag, in milliseconds. */
 #define POLL_MS 10
+/* A poll that ends this much later shows that this process was stopped (Ctrl-Z), which does not count as time of the
+ * program. */
+#define STALL_NS 1000000000u
 
 struct run {
 	const struct request *r;
@@ -95,8 +98,8 @@ static void take_all(struct run *run)
 /* Waits until the program has ended, has exceeded its time limit, or the run is stopped. */
 static void watch(struct loom_ctx *c, struct run *run, uint64_t begin)
 {
-	uint64_t limit = run->r->timeout_ns;
-	for (;;) {
+	uint64_t limit = run->r->timeout_ns, last = begin, now;
+	for (;; last = now) {
 		struct pollfd on[3] = {{.fd = run->child.fd, .events = POLLIN},
 				       {.fd = run->out[0], .events = POLLIN},
 				       {.fd = run->err[0], .events = POLLIN}};
@@ -104,7 +107,9 @@ static void watch(struct loom_ctx *c, struct run *run, uint64_t begin)
 		if (on[0].revents)
 			break;
 		take_all(run);
-		run->a->late = limit && loom_clock_ns(c) - begin > limit;
+		now = loom_clock_ns(c);
+		limit += limit && now - last > STALL_NS ? now - last : 0;
+		run->a->late = limit && now - begin > limit;
 		if (run->a->late || loom_stopped(c))
 			break;
 	}
