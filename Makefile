@@ -209,13 +209,14 @@ $B/tests/broken/term_once.so: PLANTED := -DLOOM_PERTURB
 # These use ThreadSanitizer only, since sanitizers cannot be combined. clang does not link its library into a plug-in.
 $(filter %_weak.so,$(BROKEN)): PLANTED := -fno-sanitize=all -fsanitize=thread -Wl,-z,undefs
 
-# This program ends tests that make no progress. Its limit is longer under a sanitizer and under a perturbed schedule.
-$B/tests/limit: tests/limit.c Makefile
+# limit ends tests that make no progress. Its limit is longer under a sanitizer and under a perturbed schedule. deny runs
+# commands without some system calls.
+$B/tests/limit $B/tests/deny: $B/tests/%: tests/%.c Makefile
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CSTD) $(WARN) -O2 -D_GNU_SOURCE -DLIMIT_SCALE=$(if $(SAN)$(PERTURB),8,1) $< -o $@
 
-tests: all $(TESTS) $B/tests/limit $B/tests/soak_two $B/tests/faults.so $(FIXTURES) $(BROKEN)
+tests: all $(TESTS) $B/tests/limit $B/tests/deny $B/tests/soak_two $B/tests/faults.so $(FIXTURES) $(BROKEN)
 
 -include $(LIB_OBJ:.o=.d) $B/obj/$(BORROWED:.c=.d) $(LAB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PLUGIN_OBJ:.o=.d) $(TEST_SRC:%.c=$B/obj/%.d) $B/obj/tests/support.d
 -include $(FIXTURES:=.d)

@@ -483,9 +483,11 @@ static void wait_for_some(struct hub *h, struct pollfd *on)
 		loom__listener_prepare(h->listener, h->clock, on + h->n);
 	if (poll(on, h->n + (h->listener ? LOOM__LISTENER_FDS : 0), LOOK_MS) >= 0)
 		return;
-	memset(on, 0, (h->n + LOOM__LISTENER_FDS) * sizeof(*on));
-	if (errno != EINTR)
+	int failed = errno != EINTR; /* a sandbox refuses poll(), or memory ran out */
+	if (failed)
 		usleep(LOOK_MS * 1000);
+	for (uint32_t r = 0; r < h->n + LOOM__LISTENER_FDS; r++)
+		on[r].revents = failed && r < h->n ? on[r].events : 0; /* links do not block, so they are tried */
 }
 
 void loom__hub_signals(int how)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The side of a rank: it starts as a child of this command or by hand, takes part in exchanges, and ends. */
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 
 #include "ranks/boot.h"
 #include "lib/machine.h"
+#include "lib/poll.h"
 
 static int allgather(void *self, const void *mine, void *all, size_t bytes, struct loom_error *err)
 {
@@ -81,9 +81,8 @@ static void *watch(void *arg)
 	const struct loom__boot *b = arg;
 	static const char text[] = "gpuloom: error: this rank ends: the launcher of the job has ended\n";
 	struct pollfd on = {.fd = b->fd, .events = POLLRDHUP};
-	while (poll(&on, 1, -1) <= 0)
-		if (errno != EINTR) /* poll() lacks memory, probably for a moment only */
-			nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+	while (poll_or_nap(&on, 1, NULL) <= 0)
+		;
 	for (int i = 0; i < 2; i++) { /* the first SIGTERM ends the rank after its sample, the second SIGTERM ends it at once */
 		nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
 		kill(getpid(), SIGTERM);
