@@ -499,6 +499,21 @@ interrupted 'grep -q "takes its time" "$tmp/err"' "$G" run "$tmp/planted.ini" --
 # contains calls it in create(), which would take minutes.
 expect 124 'time_limit reached while the run was set up' "$G" run contains --set workload.contains.documents=32000000 \
 	--set run.time_limit=100ms
+# Without /proc or /sys, messages and doctor name the missing mount.
+cat >"$tmp/hide" <<'SH'
+folder=$1
+shift
+mount -t tmpfs none "$folder" && exec "$@"
+SH
+hide="unshare -rm sh $tmp/hide"
+if $hide /proc true 2>/dev/null; then
+	expect 2 'cannot pass the text to iniparser: /proc/self/fd/[0-9]*: No such file.*; mount /proc' $hide /proc "$G" run conf/fib.ini
+	expect 0 '^scheduler *mgws' $hide /proc "$G" list
+	expect 0 'PSI. *no *not known: /proc is not mounted' $hide /proc "$G" doctor
+	expect 0 'huge pages *no *not known: /sys is not mounted' $hide /sys "$G" doctor
+else
+	echo 'without mount namespaces: no test of a machine without /proc'
+fi
 # A script without its first line, and limits of the shell, are reported with a remedy.
 printf 'echo 1\n' >"$tmp/script" && chmod +x "$tmp/script"
 exec_conf "$tmp/script.ini" "$tmp/script"
