@@ -58,6 +58,8 @@ ALL_FLAGS := $(CPPFLAGS) $(CFLAGS) # the flags without those that single targets
 REQUIRED := iniparser/iniparser.h cjson/cJSON.h numa.h zlib.h
 $B/required: Makefile
 	@mkdir -p $(@D)
+	@command -v $(firstword $(CC)) >/dev/null || \
+	  { echo "not found: $(firstword $(CC)), the compiler; 'tools/deps build' installs what the build needs" >&2; exit 1; }
 	@echo | $(CC) $(ALL_FLAGS) -x c -E - >/dev/null # wrong flags are a different error
 	@for header in $(REQUIRED); do \
 	  echo "#include <$$header>" | $(CC) $(ALL_FLAGS) -x c -E - >/dev/null 2>&1 || missing="$$missing $$header"; \
@@ -140,9 +142,11 @@ $(eval $(call find_library,PMIX,pmix,pmix.h,-lpmix,libpmix-dev))
 #   name_SRC := $D/a.c $D/b.c     name_LIBS := -lz     name_CFLAGS := -I$D (there the assembler finds embedded device code)
 # Plug-ins that cannot be built are reported, with a note for later requests (lab/inspect/absent.c):
 #   $(call leave_out,names,reason,fix)
+# The lines are printed with `all`, because targets such as `run` install packages first.
 PLUGINS :=
 ABSENT :=
-leave_out = $(info left out: $(strip $1): $2; $3)$(foreach p,$1,$(eval ABSENT += $p)$(eval $p_WHY := $2)$(eval $p_MEND := $3))
+LEFT_OUT =
+leave_out = $(eval LEFT_OUT += $$(info left out: $(strip $1): $2; $3))$(foreach p,$1,$(eval ABSENT += $p)$(eval $p_WHY := $2)$(eval $p_MEND := $3))
 define include_plugin
 D := $(patsubst %/,%,$(dir $1))
 include $1
@@ -169,6 +173,10 @@ all: $B/plugins/$1.absent
 endef
 $(foreach p,$(ABSENT),$(eval $(call absent_rules,$p)))
 PLUGIN_OBJ := $(foreach p,$(PLUGINS),$($p_OBJ))
+left-out:
+	@:$(LEFT_OUT)
+all: left-out
+.PHONY: left-out
 
 # ---- tests: tests/test_*.c is one program each; tests/plugins: deliberately faulty .so ----
 TEST_SRC := $(sort $(wildcard tests/test_*.c))
@@ -344,7 +352,7 @@ clean: ## remove what was built
 
 # ---- networks: libfabric and PMIx, if installed -------------------------------------------
 # No -lpmix: the client library is loaded at run time.
-$(if $(PMIX_FOUND),,$(info left out: launchers with PMIx: $(PMIX_WHY); $(PMIX_MEND)))
+$(if $(PMIX_FOUND),,$(eval LEFT_OUT += $$(info left out: launchers with PMIx: $(PMIX_WHY); $(PMIX_MEND))))
 $B/obj/lab/ranks/pmix.o: CPPFLAGS += $(if $(PMIX_FOUND),-DLOOM_PMIX $(PMIX_CFLAGS))
 $B/bench/trigger_floor: bench/trigger_floor.c bench/times.h Makefile
 	@mkdir -p $(@D)
