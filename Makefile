@@ -58,6 +58,8 @@ ALL_FLAGS := $(CPPFLAGS) $(CFLAGS) # the flags without those that single targets
 REQUIRED := iniparser/iniparser.h cjson/cJSON.h numa.h zlib.h
 $B/required: Makefile
 	@mkdir -p $(@D)
+	@command -v $(firstword $(CC)) >/dev/null || \
+	  { echo "not found: $(firstword $(CC)), the compiler; 'tools/deps build' installs what the build needs" >&2; exit 1; }
 	@echo | $(CC) $(ALL_FLAGS) -x c -E - >/dev/null # wrong flags are a different error
 	@for header in $(REQUIRED); do \
 	  echo "#include <$$header>" | $(CC) $(ALL_FLAGS) -x c -E - >/dev/null 2>&1 || missing="$$missing $$header"; \
@@ -140,9 +142,11 @@ $(eval $(call find_library,PMIX,pmix,pmix.h,-lpmix,libpmix-dev))
 #   name_SRC := $D/a.c $D/b.c     name_LIBS := -lz     name_CFLAGS := -I$D (there the assembler finds embedded device code)
 # Plug-ins that cannot be built are reported, with a note for later requests (lab/inspect/absent.c):
 #   $(call leave_out,names,reason,fix)
+# The lines are printed with `all`, because targets such as `run` install packages first.
 PLUGINS :=
 ABSENT :=
-leave_out = $(info left out: $(strip $1): $2; $3)$(foreach p,$1,$(eval ABSENT += $p)$(eval $p_WHY := $2)$(eval $p_MEND := $3))
+LEFT_OUT =
+leave_out = $(eval LEFT_OUT += $$(info left out: $(strip $1): $2; $3))$(foreach p,$1,$(eval ABSENT += $p)$(eval $p_WHY := $2)$(eval $p_MEND := $3))
 define include_plugin
 D := $(patsubst %/,%,$(dir $1))
 include $1
@@ -169,6 +173,10 @@ all: $B/plugins/$1.absent
 endef
 $(foreach p,$(ABSENT),$(eval $(call absent_rules,$p)))
 PLUGIN_OBJ := $(foreach p,$(PLUGINS),$($p_OBJ))
+left-out:
+	@:$(LEFT_OUT)
+all: left-out
+.PHONY: left-out
 
 # ---- tests: tests/test_*.c is one program each; tests/plugins: deliberately faulty .so ----
 TEST_SRC := $(sort $(wildcard tests/test_*.c))
@@ -209,13 +217,14 @@ $B/tests/broken/term_once.so: PLANTED := -DLOOM_PERTURB
 # These use ThreadSanitizer only, since sanitizers cannot be combined. clang does not link its library into a plug-in.
 $(filter %_weak.so,$(BROKEN)): PLANTED := -fno-sanitize=all -fsanitize=thread -Wl,-z,undefs
 
-# This program ends tests that make no progress. Its limit is longer under a sanitizer and under a perturbed schedule.
-$B/tests/limit: tests/limit.c Makefile
+# limit ends tests that make no progress. Its limit is longer under a sanitizer and under a perturbed schedule. deny runs
+# commands without some system calls.
+$B/tests/limit $B/tests/deny: $B/tests/%: tests/%.c Makefile
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CSTD) $(WARN) -O2 -D_GNU_SOURCE -DLIMIT_SCALE=$(if $(SAN)$(PERTURB),8,1) $< -o $@
 
-tests: all $(TESTS) $B/tests/limit $B/tests/soak_two $B/tests/faults.so $(FIXTURES) $(BROKEN)
+tests: all $(TESTS) $B/tests/limit $B/tests/deny $B/tests/soak_two $B/tests/faults.so $(FIXTURES) $(BROKEN)
 
 -include $(LIB_OBJ:.o=.d) $B/obj/$(BORROWED:.c=.d) $(LAB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PLUGIN_OBJ:.o=.d) $(TEST_SRC:%.c=$B/obj/%.d) $B/obj/tests/support.d
 -include $(FIXTURES:=.d)
@@ -343,7 +352,7 @@ clean: ## remove what was built
 
 # ---- networks: libfabric and PMIx, if installed -------------------------------------------
 # No -lpmix: the client library is loaded at run time.
-$(if $(PMIX_FOUND),,$(info left out: launchers with PMIx: $(PMIX_WHY); $(PMIX_MEND)))
+$(if $(PMIX_FOUND),,$(eval LEFT_OUT += $$(info left out: launchers with PMIx: $(PMIX_WHY); $(PMIX_MEND))))
 $B/obj/lab/ranks/pmix.o: CPPFLAGS += $(if $(PMIX_FOUND),-DLOOM_PMIX $(PMIX_CFLAGS))
 $B/bench/trigger_floor: bench/trigger_floor.c bench/times.h Makefile
 	@mkdir -p $(@D)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "lib/fd.h"
+#include "lib/poll.h"
 
 #ifndef P_PIDFD
 #define P_PIDFD 3
@@ -276,13 +276,18 @@ static int wait_for(const struct child *c, int how, siginfo_t *info, struct rusa
 	}
 }
 
+static int has_ended(const struct child *c)
+{
+	siginfo_t info = {0};
+	return wait_for(c, WEXITED | WNOHANG | WNOWAIT, &info, NULL) ? errno == ECHILD : info.si_pid == c->pid;
+}
+
 int child_ended(const struct child *c, uint64_t most_ns)
 {
 	struct pollfd on = {.fd = c->fd, .events = POLLIN};
 	struct timespec now, end;
-	siginfo_t info = {0};
 	if (c->fd < 0)
-		return wait_for(c, WEXITED | WNOHANG | WNOWAIT, &info, NULL) ? errno == ECHILD : info.si_pid == c->pid;
+		return has_ended(c);
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += (time_t)(most_ns / 1000000000u);
 	end.tv_nsec += (long)(most_ns % 1000000000u);
@@ -291,9 +296,13 @@ int child_ended(const struct child *c, uint64_t most_ns)
 		int64_t left = (end.tv_sec - now.tv_sec) * 1000000000ll + (end.tv_nsec - now.tv_nsec);
 		left = left > 0 ? left : 0;
 		const struct timespec most = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
-		int n = ppoll(&on, 1, &most, NULL);
-		if (n >= 0 || errno != EINTR)
-			return n == 1;
+		int n = poll_or_nap(&on, 1, &most);
+		if (n >= 0)
+			return n;
+		if (errno != EINTR && has_ended(c))
+			return 1;
+		if (!left)
+			return 0;
 	}
 }
 
@@ -303,8 +312,9 @@ void child_await(const struct child *c)
 	struct pollfd on = {.fd = c->fd, .events = POLLIN};
 	/* If another wait has reaped the child, wait_for() fails. The pidfd still reports the child's end. */
 	if (c->pid && wait_for(c, WEXITED | WNOWAIT, &info, NULL) && c->fd >= 0)
-		while (poll(&on, 1, -1) < 0 && errno == EINTR)
-			;
+		while (poll_or_nap(&on, 1, NULL) < 0 &&
+		       (errno == EINTR || !syscall(SYS_pidfd_send_signal, c->fd, 0, NULL, 0)))
+			; /* signal 0 asks whether the child exists, in case poll() does not work */
 }
 
 /* Converts a result of waitid() to a status, as waitpid() returns it. */

@@ -15,6 +15,9 @@ struct loom__text {
 void loom__text_add(struct loom__text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void loom__text_put(struct loom__text *t, const char *bytes, size_t n);
 void loom__text_free(struct loom__text *t);
+/* Appends a regular file of at most `most` bytes. Returns NULL. After a failure returns the words to follow the name of
+ * the file; errno is 0 if they do not come from the system. */
+const char *loom__text_read(struct loom__text *t, const char *path, size_t most);
 static inline int loom__text_ok(const struct loom__text *t)
 {
 	return !t->failed;

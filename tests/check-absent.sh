@@ -37,7 +37,10 @@ expect 0 'device_ghost +no +left out' "$G" doctor --plugin-path "$tmp/absent"
 none="CUDA_HOME=$tmp/none ROCM_PATH=$tmp/none"
 b=$tmp/build
 expect 0 'left out: device_cuda: there was no cuda.h' make -s B="$b" $none "$b/plugins/device_cpu.so" \
-	"$b/plugins/device_cuda.absent" "$b/plugins/device_hip.absent"
+	"$b/plugins/device_cuda.absent" "$b/plugins/device_hip.absent" left-out
+[ "$(grep -c device_cuda "$tmp/out")" -eq 1 ] || fail 'device_cuda is reported twice'
+expect 0 '' make -s B="$b" $none help
+! grep 'left out: device' "$tmp/out" "$tmp/err" || fail 'a target that builds no plug-in reports what was left out'
 for device in cuda hip; do
 	[ "$(wc -l <"$b/plugins/device_$device.absent")" -eq 2 ] || fail "no note about device_$device"
 done
@@ -47,7 +50,7 @@ expect 77 'device_cuda is not built here' "$b/tests/test_compose"
 expect 77 'device_hip is not built here' "$b/tests/test_compose_hip"
 # A library that some plug-ins need is found by pkg-config, or by the usual place of its header.
 expect 0 'left out: trigger_gputn trigger_counter .*: it was built with FABRIC=0; build again without FABRIC=0' \
-	make -s B="$b" $none FABRIC=0 "$b/plugins/trigger_gputn.absent"
+	make -s B="$b" $none FABRIC=0 "$b/plugins/trigger_gputn.absent" left-out
 [ "$(wc -l <"$b/plugins/trigger_gputn.absent")" -eq 2 ] || fail 'no note about trigger_gputn'
 expect 0 "left out: 'files = uring' of qos.*left out: launchers with PMIx" sh -c \
 	"make -n B=$b URING=0 PMIX=0 | tr '\\n' ' '"
@@ -57,7 +60,8 @@ for library in FABRIC:rdma/fabric.h URING:liburing.h; do
 		"$b/plugins/device_cpu.so"
 done
 expect 2 'FABRIC=1, but there is no rdma/fabric.h' make -s B="$b" FABRIC=1 FABRIC_FLAGS= all
-# A missing mandatory library gives one message, before the first compiler error.
+# A missing compiler or mandatory library gives one message, before the first compiler error.
+expect 2 "not found: nogcc, the compiler; 'tools/deps build' installs" make -s B="$tmp/bare" CC=nogcc
 expect 2 "not found: iniparser/iniparser.h .*'tools/deps build' installs" make -s B="$tmp/bare" CPPFLAGS=-nostdinc
 [ "$(grep -c error "$tmp/err")" = 0 ] || fail 'compiler errors beside what is missing'
 expect 2 'CUDA=1, but there is no cuda.h' make -s B="$b" $none CUDA=1 all

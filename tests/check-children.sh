@@ -180,6 +180,47 @@ expect 2 'term_destructor.so: its destructor crashed .SIGABRT.*too late.*report 
 	"$tmp/term_destructor.so"
 expect 2 'its destructor crashed' "$G" run conf/memset.ini --set "termination.use=$tmp/term_destructor.so"
 
+# ---- a crash of a user's code names the worker, the plug-in and what to try, and ends the command as usual
+ulimit -c 0
+cat >"$tmp/crash.ini" <<INI
+[run]
+workload = $B/tests/plugins/workload_crashes.so
+devices = cpu:0
+samples = 1
+warmup = 0
+[device.cpu]
+workers = 2
+[transport]
+use = host
+INI
+crash() { # STATUS WAY PATTERN [OPTION...]
+	status=$1 way=$2 pattern=$3
+	shift 3
+	expect "$status" "^gpuloom: error: $pattern" "$G" run "$tmp/crash.ini" --set "workload.crashes.way=$way" "$@"
+}
+case $B in *address* | *thread* | *undefined*) ;; *) # a sanitizer reports crashes itself
+	place='workload_crashes.so at offset 0x[0-9a-f]+$'
+	crash 139 null "worker [01] of cpu:0 crashed .SIGSEGV, access to a null pointer., in $place"
+	grep -q -- '--set device.cpu.isolation=process' "$tmp/err" || fail 'a crash does not name isolation'
+	name=$(sed -n 's/.*`\(addr2line [^`]*\)`.*/\1/p' "$tmp/err")
+	! command -v addr2line >/dev/null || $name | grep -q '^kernel' || fail "not the place of the crash: $name"
+	crash 136 fpe "worker [01] of cpu:0 divided an integer by zero .SIGFPE., in $place"
+	crash 132 ill "worker [01] of cpu:0 executed an illegal instruction .SIGILL., in $place"
+	crash 139 stack "worker [01] of cpu:0 overflowed its stack .SIGSEGV., in $place"
+	crash 139 jump "worker [01] of cpu:0 crashed .*, in a jump to 0x0, .* called by $place"
+	crash 139 libc "worker [01] of cpu:0 crashed .*, in lib.*, probably called by $place"
+	crash 134 abort "worker [01] of cpu:0 was aborted .SIGABRT., in lib.*, probably called by $place"
+	crash 139 init "the main thread crashed .*, in $place"
+	crash 1 null "worker [01] of cpu:0 crashed .*, in $place" --set device.cpu.isolation=process
+	grep -q 'cpu:0: its process .* was killed by signal 11' "$tmp/err" || fail 'the device does not report the signal'
+	! grep -q -- '--set device.cpu.isolation' "$tmp/err" || fail 'isolation = process is advised although it is set' ;;
+esac
+
+# ---- poll() fails, as in a sandbox or above RLIMIT_NOFILE: the waits go on without it
+for job in 'conf/uts.ini --samples 2' "$tmp/exec.ini --samples 2" '-n 2 conf/pingpong.ini --samples 1'; do
+	expect 0 'verified' "$B/tests/deny" EINVAL poll,ppoll "$G" run $job
+done
+
 # ---- the compiler's folder is removed with the process that started the compiler; a signal to the process group does not
 # reach the compiler
 cat >"$tmp/sim.ini" <<'INI'

@@ -261,6 +261,20 @@ expect 0 'scheduler.mgws.public_queue=128' "$G" config show "$tmp/was.json"
 expect 2 'no result given' "$G" rerun conf/memset.ini
 expect 2 'is a sweep' "$G" run tests/data/sweep.jsonl
 expect 2 'is a comparison' "$G" config check tests/data/compare.json
+# A file that a plug-in reads must be a regular file. Opening a FIFO would wait for a writer.
+mkfifo "$tmp/fifo"
+for set in "1 ragged workload.ragged.law=trace workload.ragged.trace" \
+	"1 contains workload.contains.path=$PWD/README.md workload.contains.index" \
+	"1 contains scheduler.use=plan scheduler.plan.load" \
+	"4 contains run.workload=bfs run.devices=cpu:0,cpu:1 device.cpu.workers=1 sync.use=futex \
+	workload.bfs.graph=packages workload.bfs.path"; do
+	set -- $set
+	code=$1 conf=$2
+	shift 2
+	for option; do shift; set -- "$@" --set "$option"; done
+	expect "$code" "$tmp/fifo: is not a regular file" "$G" run "$conf" "$@=$tmp/fifo"
+done
+
 # The check of `contains` reads documents in pieces, whose ends may split a word. It must not hold the whole text of a compressed
 # file in memory.
 python3 - "$G" "$tmp" <<'PY' || fail 'contains reads documents in pieces'
@@ -478,6 +492,28 @@ done
 expect 124 'time_limit reached while the run was set up' "$G" run "$tmp/planted.ini" \
 	--set workload.planted.need_time=300ms \
 	--set run.time_limit=100ms
+# A step that calls progress() ends by its result: here it would not end otherwise.
+expect 124 'time_limit reached while the run was set up' "$G" run "$tmp/planted.ini" --set workload.planted.asks=yes \
+	--set run.time_limit=100ms
+interrupted 'grep -q "takes its time" "$tmp/err"' "$G" run "$tmp/planted.ini" --set workload.planted.asks=yes
+# contains calls it in create(), which would take minutes.
+expect 124 'time_limit reached while the run was set up' "$G" run contains --set workload.contains.documents=32000000 \
+	--set run.time_limit=100ms
+# Without /proc or /sys, messages and doctor name the missing mount.
+cat >"$tmp/hide" <<'SH'
+folder=$1
+shift
+mount -t tmpfs none "$folder" && exec "$@"
+SH
+hide="unshare -rm sh $tmp/hide"
+if $hide /proc true 2>/dev/null; then
+	expect 2 'cannot pass the text to iniparser: /proc/self/fd/[0-9]*: No such file.*; mount /proc' $hide /proc "$G" run conf/fib.ini
+	expect 0 '^scheduler *mgws' $hide /proc "$G" list
+	expect 0 'PSI. *no *not known: /proc is not mounted' $hide /proc "$G" doctor
+	expect 0 'huge pages *no *not known: /sys is not mounted' $hide /sys "$G" doctor
+else
+	echo 'without mount namespaces: no test of a machine without /proc'
+fi
 # A script without its first line, and limits of the shell, are reported with a remedy.
 printf 'echo 1\n' >"$tmp/script" && chmod +x "$tmp/script"
 exec_conf "$tmp/script.ini" "$tmp/script"

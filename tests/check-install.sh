@@ -2,7 +2,8 @@
 # An installed tree works without the source: the command, an embedding program, an out-of-tree plug-in.
 . tests/lib.sh
 plain_build 'the plain build is installed'
-make -s install DESTDIR= PREFIX="$tmp/usr" >/dev/null || fail 'make install'
+make -s install DESTDIR= PREFIX="$tmp/usr" >"$tmp/out" || fail 'make install'
+grep -q "^installed: $tmp/usr/bin/gpuloom, " "$tmp/out" || fail 'make install does not say what went where'
 # The tree is installed in every packager's layout: libraries elsewhere, a relative DESTDIR, blanks in PREFIX.
 mkdir "$tmp/b" && cp -a "$B/obj" "$B/plugins" "$B/build-facts.h" "$tmp/b/" || fail 'a copy of the build'
 layout() { # FOLDER OPTION...: installs, checks that plug-ins and files are found there, and uninstalls

@@ -15,6 +15,18 @@ cp "$tmp/dnf/rpm" "$tmp/pacman/pacman"
 touch "$tmp/dnf/dnf" && chmod +x "$tmp"/dnf/* "$tmp"/pacman/pacman
 expect 1 'missing: glibc-devel make .* numactl-devel zlib-devel$' env PATH="$tmp/dnf" tools/deps --check build
 expect 1 'missing: glibc make .* cjson numactl zlib$' env PATH="$tmp/pacman" tools/deps --check build
+# The output of a package manager goes to a file, and is printed only if packages cannot be installed.
+for tool in cat env mktemp; do ln -s "$(command -v $tool)" "$tmp/pacman/"; done
+cat >"$tmp/pacman/pacman" <<'SH'
+#!/bin/sh
+[ "$1" != -T ] || { [ "$2" = gcc ]; exit; }
+echo 'a line of the package manager'
+exit "$PACMAN"
+SH
+rm "$tmp/pacman/id" && printf '#!/bin/sh\necho 0\n' >"$tmp/pacman/id" && chmod +x "$tmp/pacman/id"
+expect 0 'whose output goes to /' env PATH="$tmp/pacman" TMPDIR="$tmp" PACMAN=0 tools/deps build
+! grep 'a line of' "$tmp/err" || fail 'the output of the package manager'
+expect 1 'a line of the package manager' env PATH="$tmp/pacman" TMPDIR="$tmp" PACMAN=1 tools/deps build
 expect 0 'no Debian, Ubuntu, Fedora or Arch: install .* libnuma-dev' env PATH="$tmp/apt" tools/deps build
 expect 2 "no group 'nix': build check" tools/deps nix
 

@@ -105,12 +105,13 @@ expect 0 '' env SLURM_STEP_NUM_TASKS=1 "$G" sweep conf/uts.ini $small --samples 
 	--vary scheduler.use=mgws,static -o "$tmp/one.jsonl"
 
 # A sandbox that denies system calls: ranks run without prctl(), and say once if they cannot start a thread.
-if ${CC:-cc} -O1 -o "$tmp/deny" tests/deny.c 2>/dev/null && "$tmp/deny" prctl true; then
-	expect 0 '' "$tmp/deny" prctl "$G" run -n 2 conf/uts-ranks.ini $small --samples 1 --quiet
-	expect 4 'a rank cannot start a thread: Operation not permitted' "$tmp/deny" clone3 "$G" run -n 8 \
+deny="$B/tests/deny EPERM"
+if $deny prctl true; then
+	expect 0 '' $deny prctl "$G" run -n 2 conf/uts-ranks.ini $small --samples 1 --quiet
+	expect 4 'a rank cannot start a thread: Operation not permitted' $deny clone3 "$G" run -n 8 \
 		conf/uts-ranks.ini $small --quiet
 	[ "$(wc -l <"$tmp/err")" = 1 ] || { fail 'eight ranks that cannot start a thread: not one line'; cat "$tmp/err"; }
-	expect 2 'cannot be probed: .* may not call waitid' "$tmp/deny" waitid "$G" run conf/uts.ini
+	expect 2 'cannot be probed: .* may not call waitid' $deny waitid "$G" run conf/uts.ini
 	! grep -q author "$tmp/err" || fail 'a sandbox is blamed on a plug-in'
 else
 	echo 'no seccomp or compiler here: that part is left out'

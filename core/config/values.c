@@ -17,6 +17,7 @@
 #include "lib/fd.h"
 
 #define SECTION "values"
+enum { PATH_BYTES = 40 };
 
 static void write_lines(const struct loom__items *items, struct loom__text *out)
 {
@@ -27,14 +28,14 @@ static void write_lines(const struct loom__items *items, struct loom__text *out)
 }
 
 /* Loads the lines into a dictionary. iniparser 4.1 reads only files, so the lines are in a memory file with a path.
- * Returns 0, or the errno of the step that failed. */
-static int load(const struct loom__text *lines, dictionary **loaded)
+ * Returns 0, or the errno of the step that failed; `path` then has its name. */
+static int load(const struct loom__text *lines, char path[PATH_BYTES], dictionary **loaded)
 {
-	char path[40];
+	snprintf(path, PATH_BYTES, "memfd_create");
 	int number, fd = loom_fd(memfd_create("gpuloom-conf", MFD_CLOEXEC));
 	if (fd < 0)
 		return errno;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	snprintf(path, PATH_BYTES, "/proc/self/fd/%d", fd);
 	number = loom__write_all(fd, lines->at, lines->length);
 	errno = 0;
 	/* Check the path first, because iniparser prints a message if it cannot open it. */
@@ -51,14 +52,15 @@ static int load(const struct loom__text *lines, dictionary **loaded)
 int loom__items_read(const char *file, struct loom__items *items, struct loom__diag *diag)
 {
 	struct loom__text lines = {0};
+	char step[PATH_BYTES];
 	write_lines(items, &lines);
-	int ok = loom__text_ok(&lines), number = ok ? load(&lines, &items->values) : 0;
+	int ok = loom__text_ok(&lines), number = ok ? load(&lines, step, &items->values) : 0;
 	loom__text_free(&lines);
 	if (!ok || number == ENOMEM)
 		return LOOM_ENOMEM; /* the caller frees items->values */
-	errno = number;
 	if (number)
-		loom__diag_add(diag, 0, file, 0, 0, "cannot pass the text to iniparser: %m");
+		loom__diag_add(diag, 0, file, 0, 0, "cannot pass the text to iniparser: %s: %s%s", step,
+			       strerror(number), number == ENOENT ? "; mount /proc" : "");
 	for (size_t i = 0; i < items->count; i++) {
 		struct loom__item *item = &items->at[i];
 		char name[40];

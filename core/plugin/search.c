@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -85,9 +86,9 @@ static int own_folder(char out[PATH_MAX])
 	if (!dladdr1((void *)(uintptr_t)&own_folder, &info, (void **)&map, RTLD_DL_LINKMAP))
 		return -1;
 	/* For the executable, the link map has an empty name. /proc/self/exe is used then, because info.dli_fname would
-	 * be argv[0]. */
+	 * be argv[0]. Without /proc, the path that was passed to execve() serves, which may be relative. */
 	const char *file = map && map->l_name[0] ? map->l_name : "/proc/self/exe";
-	if (!realpath(file, out))
+	if (!realpath(file, out) && (errno == ENOMEM || !realpath((const char *)getauxval(AT_EXECFN), out)))
 		return -1;
 	char *slash = strrchr(out, '/');
 	if (slash == out)

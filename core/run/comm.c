@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include "lib/fd.h"
 #include "lib/host_mark.h"
 #include "lib/peer_file.h"
+#include "lib/poll.h"
 #include "lib/thread.h"
 #include "stack/stack.h"
 
@@ -195,8 +195,12 @@ static void *watch(void *arg)
 	struct loom_comm *m = arg;
 	uint32_t ranks = m->view.ranks;
 	while (!m->watch[ranks].revents) {
-		if (poll(m->watch, ranks + 1, -1) < 0)
+		if (poll_or_nap(m->watch, ranks + 1, NULL) < 0) {
+			eventfd_t n;
+			if (!eventfd_read(m->watch[ranks].fd, &n)) /* end_watcher(), in case poll() does not work */
+				break;
 			continue;
+		}
 		for (uint32_t r = 0; r < ranks; r++) {
 			if (m->watch[r].fd < 0 || !m->watch[r].revents)
 				continue;

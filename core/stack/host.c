@@ -105,7 +105,7 @@ static void host_fact(const struct loom_host *host, const char *name, const char
 	h->fact_changes++;
 }
 
-static int host_verifying(const struct loom_host *host, double done, struct loom_error *err)
+static int host_progress(const struct loom_host *host, double done, struct loom_error *err)
 {
 	const struct loom__host *h = host->ctx;
 	return h->progress ? h->progress(h->verifying_arg, done, err) : 0;
@@ -131,7 +131,7 @@ void loom__host_init(struct loom__host *h, const struct loom_stack_params *param
 		      .ranks = 1,
 		      .allgather = host_allgather,
 		      .choice = host_fact,
-		      .progress = host_verifying},
+		      .progress = host_progress},
 	    .log = params ? params->log : NULL,
 	    .log_arg = params ? params->log_arg : NULL,
 	    .log_level = params ? params->log_level : 0,

@@ -20,7 +20,7 @@ struct loom__host {
 	const struct loom_ranks *ranks; /* NULL: there is only this process */
 	struct loom__fact choice[LOOM__FACTS];
 	uint32_t facts, fact_changes; /* number of entries in `choice`; how many times an entry was added or changed */
-	/* Receives the progress of a verification. NULL if none is in progress. */
+	/* Receives the progress of the set-up or of a verification. NULL if neither is in progress. */
 	int (*progress)(void *arg, double done, struct loom_error *err);
 	void *verifying_arg;
 };

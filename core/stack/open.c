@@ -92,6 +92,17 @@ static int open_transport(struct loom_stack *s, struct loom_error *err)
 	return rc ? rc : loom__stack_probe(s, err);
 }
 
+/* Called by a policy whose create() takes long. There is no run yet that could be stopped. */
+static int opening(void *arg, double done, struct loom_error *err)
+{
+	const struct loom_stack *s = arg;
+	uint64_t limit = s->plan.run.time_limit;
+	(void)done;
+	return limit && loom__now_ns() - s->open_ns > limit
+		   ? LOOM__FAIL(err, LOOM_ETIMEDOUT, "[run] time_limit reached while the run was set up")
+		   : 0;
+}
+
 static int open_policies(struct loom_stack *s, struct loom_error *err)
 {
 	s->policy = calloc(s->plan.choices, sizeof(*s->policy));
@@ -104,7 +115,10 @@ static int open_policies(struct loom_stack *s, struct loom_error *err)
 		struct loom__policy *p = &s->policy[s->policies];
 		p->choice = c;
 		p->ops = c->plugin->ops;
+		s->host.progress = opening;
+		s->host.verifying_arg = s;
 		int rc = p->ops->create(&s->host.table, c->opts, &p->self, err);
+		s->host.progress = NULL;
 		if (rc)
 			return rc;
 		s->policies++;
@@ -139,6 +153,7 @@ int loom__stack_open(struct loom__plan *plan, const struct loom_stack_params *pa
 		loom__plan_free(plan);
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	}
+	s->open_ns = loom__now_ns();
 	loom__stack_take_ownership(s);
 	s->plan = *plan;
 	*plan = (struct loom__plan){0};

@@ -79,6 +79,13 @@ static int halted(struct loom_stack *s, int begun, struct loom_error *err)
 	return 0;
 }
 
+/* Called by a policy whose need() or tasks() takes long. */
+static int preparing(void *arg, double done, struct loom_error *err)
+{
+	(void)done;
+	return halted(arg, 1, err);
+}
+
 static int ask_needs(struct loom_stack *s, struct loom_error *err)
 {
 	for (size_t i = 0; i < s->policies; i++) {
@@ -399,8 +406,11 @@ int loom__stack_prepare(struct loom_stack *s, struct loom_error *err)
 		rc = LOOM__FAIL(err, LOOM_ENOTSUP,
 				"with the task functions that were added devices have %u workers instead of %u: "
 				"register them before the first run", s->layout.workers, workers);
+	s->host.progress = preparing;
+	s->host.verifying_arg = s;
 	if (!s->prepared && !rc)
 		rc = make_room(s, err);
+	s->host.progress = NULL;
 	s->prepared = !rc;
 	s->broken = rc != 0;
 	return rc;

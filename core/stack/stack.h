@@ -153,6 +153,7 @@ struct loom_stack {
 	uint64_t verify_ns; /* when the verification in progress began, in ns */
 	uint64_t until_ns;  /* when [run] time_limit ends, in ns; 0: no limit */
 	int closes;	 /* 1: the caller closes the stack after this run, whatever its result */
+	uint64_t open_ns; /* when the stack was opened, in ns */
 	uint64_t run_ns; /* when the run of a workload was requested, before its set-up, in ns; 0: no run */
 	double joules; /* [run] joules = yes: sum of the energy counters before a sample; after it, the consumption */
 	uint64_t begin_ns, deadline_ns; /* begin and deadline of the sample in progress, in ns */

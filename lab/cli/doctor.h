@@ -14,6 +14,8 @@ void loom__fabric_answer(int fd);
 
 /* Reads the first line of a file of /proc or /sys, without its newline. Returns 0, or -1 with "" in `out`. */
 int loom__machine_line(char *out, size_t room, const char *fmt, ...) LOOM_PRINTF(3, 4);
+/* Adds a row for a topic that depends on /proc or /sys, if `folder` is not mounted, and returns 1. */
+int loom__machine_unmounted(loom__doctor_fn *row, void *arg, const char *topic, const char *folder);
 /* Returns 1 if this process has the capability with this number. */
 int loom__machine_capable(unsigned capability);
 

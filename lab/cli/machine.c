@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int loom__machine_line(char *out, size_t room, const char *fmt, ...)
 {
@@ -23,6 +24,17 @@ int loom__machine_line(char *out, size_t room, const char *fmt, ...)
 		out[0] = 0;
 	out[strcspn(out, "\n")] = 0;
 	return got ? 0 : -1;
+}
+
+int loom__machine_unmounted(loom__doctor_fn *row, void *arg, const char *topic, const char *folder)
+{
+	char found[64], fix[64];
+	if (!access(strcmp(folder, "/proc") ? "/sys/kernel" : "/proc/self", F_OK))
+		return 0;
+	snprintf(found, sizeof(found), "%s%s is not mounted", strcmp(folder, topic) ? "not known: " : "", folder);
+	snprintf(fix, sizeof(fix), "mount %s, or pass it to the container", folder);
+	row(arg, topic, "no", found, fix);
+	return 1;
 }
 
 int loom__machine_capable(unsigned capability)

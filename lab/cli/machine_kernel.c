@@ -33,6 +33,8 @@ static int open_queue(void)
 static void pressure_row(loom__doctor_fn *row, void *arg)
 {
 	char line[128];
+	if (loom__machine_unmounted(row, arg, "pressure (PSI)", "/proc"))
+		return;
 	if (loom__machine_line(line, sizeof(line), "/proc/pressure/cpu"))
 		row(arg, "pressure (PSI)", "no",
 		    "not available: runs cannot detect other load",
@@ -49,6 +51,10 @@ void loom__kernel_rows(loom__doctor_fn *row, void *arg)
 		snprintf(found, sizeof(found), "%s %s, %s", u.sysname, u.release, u.machine);
 		row(arg, "system", "ok", found, "");
 	}
+	if (!loom__machine_unmounted(row, arg, "/proc", "/proc"))
+		row(arg, "/proc", "ok", "mounted", "");
+	if (!loom__machine_unmounted(row, arg, "/sys", "/sys"))
+		row(arg, "/sys", "ok", "mounted", "");
 	call_row(row, arg, "memfd", memfd_create("gpuloom-doctor", MFD_CLOEXEC),
 		 "shared memory without a name",
 		 "let the container's seccomp profile pass memfd_create");

@@ -42,6 +42,8 @@ static void huge_row(loom__doctor_fn *row, void *arg)
 	struct loom__text t = {0};
 	char line[32];
 	unsigned long any = 0;
+	if (loom__machine_unmounted(row, arg, "huge pages", "/sys"))
+		return;
 	DIR *d = opendir(folder);
 	for (struct dirent *e; d && (e = readdir(d));) {
 		unsigned long size;
@@ -81,6 +83,8 @@ static void chosen(char *out, size_t room, const char *file)
 static void transparent_row(loom__doctor_fn *row, void *arg, const char *topic, const char *file)
 {
 	char now[32], fix[160];
+	if (loom__machine_unmounted(row, arg, topic, "/sys"))
+		return;
 	chosen(now, sizeof(now), file);
 	int on = now[0] && strcmp(now, "never") && strcmp(now, "deny");
 	snprintf(fix, sizeof(fix), "echo %s > /sys/kernel/mm/transparent_hugepage/%s",

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "cli/options.h"
@@ -176,7 +177,7 @@ int main(int argc, char **argv)
 	loom__must_begin();
 	static char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	struct loom__cli cli = {.self = n > 0 ? self : argv[0],
+	struct loom__cli cli = {.self = n > 0 ? self : (const char *)getauxval(AT_EXECFN), /* there may be no /proc */
 				.out_is_tty = isatty(1),
 				.out_state = closed & 2 ? LOOM__OUT_CLOSED : LOOM__OUT_OPEN,
 				.err_is_tty = isatty(2)};

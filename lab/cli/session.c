@@ -51,6 +51,7 @@ void loom__catch_signals(void)
 	signal(SIGALRM, on_alarm);
 	if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* an inherited SIG_IGN, as from nohup, stays */
 		sigaction(SIGHUP, &action, NULL);
+	loom__catch_crashes();
 	signal(SIGPIPE, SIG_IGN); /* with SIGPIPE ignored, writing to a closed pipe fails with an error */
 }
 

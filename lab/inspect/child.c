@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 
 #include "facts/fair.h"
 #include "lib/fd.h"
+#include "lib/poll.h"
 
 enum { MOST_ANSWER = 256 << 10, MOST_NOISE = 4 << 10, ABOVE_STDIO = 10 };
 
@@ -82,7 +82,7 @@ static void attend(const struct child *c, struct channel channel[2], unsigned li
 		}
 		/* The wait is short even if no pipe is readable, because processes that the child started may keep the
 		 * pipes open after the child has ended. */
-		poll(wait, 2, open ? 20 : 1);
+		poll_or_nap(wait, 2, &(struct timespec){.tv_nsec = open ? 20000000 : 1000000});
 		take(&channel[0]);
 		take(&channel[1]);
 	}
@@ -104,12 +104,10 @@ static int start_with(const char *const *argv, int answer, int noise, struct chi
 	return code;
 }
 
-int loom__child_run(const char *const *argv, unsigned limit_ms, struct loom__child *out,
-		    struct loom_error *err)
+int loom__child_run(const char *const *argv, unsigned limit_ms, struct loom__child *out, struct loom_error *err)
 {
 	*out = (struct loom__child){0};
-	struct channel channel[2] = {{-1, -1, &out->answer, MOST_ANSWER, 0},
-				     {-1, -1, &out->noise, MOST_NOISE, 0}};
+	struct channel channel[2] = {{-1, -1, &out->answer, MOST_ANSWER, 0}, {-1, -1, &out->noise, MOST_NOISE, 0}};
 	struct child c;
 	int rc = 0, why = 0;
 	if (open_channel(&channel[0]) || open_channel(&channel[1]))

@@ -364,9 +364,11 @@ static void wait_for_some(struct hub *h, struct pollfd *on)
 	}
 	if (poll(on, h->n, LOOK_MS) >= 0)
 		return;
-	memset(on, 0, h->n * sizeof(*on));
-	if (errno != EINTR)
+	int failed = errno != EINTR; /* a sandbox refuses poll(), or memory ran out */
+	if (failed)
 		usleep(LOOK_MS * 1000);
+	for (uint32_t r = 0; r < h->n; r++)
+		on[r].revents = failed ? on[r].events : 0; /* links do not block, so they are tried */
 }
 
 void loom__hub_signals(int how)

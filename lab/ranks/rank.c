@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The side of a rank that this command forks: it starts, takes part in exchanges, and ends. */
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 
 #include "lib/child.h"
 #include "lib/machine.h"
+#include "lib/poll.h"
 #include "ranks/boot.h"
 
 static int allgather(void *self, const void *mine, void *all, size_t bytes, struct loom_error *err)
@@ -69,9 +69,8 @@ static void *watch(void *arg)
 {
 	const struct loom__boot *b = arg;
 	struct pollfd on = {.fd = b->fd, .events = POLLRDHUP};
-	while (poll(&on, 1, -1) <= 0)
-		if (errno != EINTR) /* poll() lacks memory, probably for a moment only */
-			nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+	while (poll_or_nap(&on, 1, NULL) <= 0)
+		;
 	loom__boot_lost(b);
 	return NULL;
 }

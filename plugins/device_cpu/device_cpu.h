@@ -159,11 +159,11 @@ void device_mem_unmap(void *self, const struct loom_memory *memory);
  * errno. */
 int views_remap(struct launch *l);
 
-/* worker.c: makes contexts from l->view. lane_main() is the main function of a lane's thread. */
+/* worker.c: makes contexts from l->view. lane_main() is called by a lane's thread. */
 void contexts_fill(struct launch *l);
 /* Returns a table for a kind that is not selected. Each function in it fails the run. */
 const void *lacking_table(enum loom_kind kind);
-void *lane_main(void *arg);
+void lane_main(struct lane *me);
 /* Prepares the context for a sample, and executes the sample. late: the workers of the sample may be late. */
 void lane_prepare(struct lane *me, uint32_t phase);
 void lane_sample(struct lane *me, uint32_t go, int late);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <poll.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +10,7 @@
 #include "lib/fd.h"
 
 #include "lib/eventcount.h"
+#include "lib/poll.h"
 
 #define GO_NS 2000 /* how long a lane polls for GO before it yields its core between polls */
 
@@ -261,7 +261,7 @@ static int sleep_until(struct gate *g, uint32_t seen, struct pollfd *process, co
 		errno = 0;
 		return eventcount_sleep_private(&g->words->event, seen, until) ? ETIMEDOUT : errno;
 	}
-	if (ppoll(on, 2, most, NULL) < 0)
+	if (poll_or_nap(on, 2, most) < 0)
 		return errno;
 	*process = on[1];
 	if (on[0].revents)

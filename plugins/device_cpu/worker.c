@@ -208,15 +208,14 @@ static uint32_t take_part(struct lane *me, uint32_t phase)
 	return phase;
 }
 
-void *lane_main(void *arg)
+void lane_main(struct lane *me)
 {
-	struct lane *me = arg;
 	struct launch *l = me->launch;
 	struct gate *gate = &l->device->gate;
 	struct caller *caller = l->by_caller && me == l->lane ? &l->device->caller : NULL;
 	uint32_t phase = 0;
 	if (!await_start(l))
-		return NULL;
+		return;
 	while (phase != LOOM_PHASE_RETIRE) {
 		/* Does not spin on the core of the host thread, because the host thread would have to wait for this
 		 * lane. */
@@ -235,5 +234,4 @@ void *lane_main(void *arg)
 			caller_unlock(caller);
 	}
 	gate_leave(gate, l->workers * l->lanes);
-	return NULL;
 }

@@ -2,8 +2,8 @@
 /* Doorbells, by which requests notify the path. The path's threads wait for requests here. */
 #include <errno.h>
 #include "lib/fd.h"
+#include "lib/poll.h"
 #include <limits.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -150,7 +150,7 @@ static void wait_eventfd(struct service *s, uint32_t v, struct qos_doorbell *d)
 	struct pollfd on[2] = {{.fd = s->event_fd[v], .events = POLLIN},
 			       {.fd = s->timer_fd[v], .events = POLLIN}};
 	uint64_t n;
-	while (poll(on, s->timed ? 2 : 1, -1) < 0 && errno == EINTR)
+	while (poll_or_nap(on, s->timed ? 2 : 1, NULL) < 0 && errno == EINTR)
 		;
 	for (int i = 0; i < 2; i++)
 		if (on[i].revents && read(on[i].fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
@@ -284,7 +284,7 @@ static void wait_server(struct service *s, int timer_fd, const struct timespec *
 	struct pollfd on[3] = {{.fd = s->server_fd, .events = POLLIN},
 			       {.fd = s->awake_fd, .events = POLLIN},
 			       {.fd = timer_fd, .events = POLLIN}};
-	ppoll(on, timer_fd < 0 ? 2 : 3, most, NULL);
+	poll_or_nap(on, timer_fd < 0 ? 2 : 3, most);
 	if (on[0].revents && read(s->server_fd, &n, sizeof(n)) < 0)
 		return; /* another read has reset the counter */
 }

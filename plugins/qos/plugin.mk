@@ -3,7 +3,7 @@
 QOS_SERVICE := $(addprefix $D/,ops.c threads.c doorbell.c event.c interrupt.c bottom_half.c queue.c service_rounds.c services.c \
   files.c heap.c device_frames.c grants.c completion.c cpu_time.c metrics.c cpuidle.c)
 # Without liburing each read or write of a file is one system call, and 'files = pread' is the default.
-$(if $(URING_FOUND),,$(info left out: 'files = uring' of qos: $(URING_WHY); $(URING_MEND)))
+$(if $(URING_FOUND),,$(eval LEFT_OUT += $$(info left out: 'files = uring' of qos: $(URING_WHY); $(URING_MEND))))
 QOS_URING := $(if $(URING_FOUND),-DQOS_URING $(URING_CFLAGS))
 QOS_PLUGINS := split monolithic coalesce steer throttle budget
 $(foreach p,$(QOS_PLUGINS),$(eval PLUGINS += qos_$p)\

@@ -8,10 +8,10 @@
  * harmless, because the same bit is set twice. */
 #include <errno.h>
 #include <linux/userfaultfd.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 
+#include "lib/poll.h"
 #include "lib/thread.h"
 #include "../shared/sync/gpu_wait.dev.h"
 #include "wic.h"
@@ -210,13 +210,13 @@ static void *monitor_main(void *arg)
 			break;
 		/* A paused Monitor waits only for monitor_fd, because ppoll() would return at once while a fault is unread. */
 		if (!work(sp)) {
-			ppoll(on, 1, NULL, NULL);
+			poll_or_nap(on, 1, NULL);
 			continue;
 		}
 		uint64_t next = __atomic_load_n(&sp->next_ns, __ATOMIC_RELAXED), now = clock_ns();
 		uint64_t left = next > now ? next - now : 0;
 		struct timespec wait = {.tv_sec = (time_t)(left / 1000000000u), .tv_nsec = (long)(left % 1000000000u)};
-		ppoll(on, n, next == UINT64_MAX ? NULL : &wait, NULL);
+		poll_or_nap(on, n, next == UINT64_MAX ? NULL : &wait);
 	}
 	return NULL;
 }

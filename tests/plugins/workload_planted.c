@@ -13,6 +13,7 @@ struct options {
 	double luck;
 	uint8_t wrong;
 	uint64_t create_time, need_time;
+	uint8_t asks;
 };
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct options, turns, LOOM_OPT_U64, "1000000", "How often each worker turns."),
@@ -22,6 +23,7 @@ static const struct loom_opt rows[] = {
 	LOOM_OPT(struct options, wrong, LOOM_OPT_BOOL, "no", "Whether the third sample is wrong."),
 	LOOM_OPT(struct options, create_time, LOOM_OPT_TIME, "0", "How long create() lasts, which polls nothing."),
 	LOOM_OPT(struct options, need_time, LOOM_OPT_TIME, "0", "The same of need()."),
+	LOOM_OPT(struct options, asks, LOOM_OPT_BOOL, "no", "Whether need() lasts until progress() tells it to end."),
 	{.name = NULL},
 };
 
@@ -53,10 +55,15 @@ static void last(const struct loom_host *host, uint64_t ns)
 static int need(void *self, const struct loom_layout *layout, struct loom_need *n, struct loom_error *err)
 {
 	const struct instance *x = self;
-	(void)layout, (void)err;
+	int rc = 0;
+	(void)layout;
 	last(x->host, x->options->need_time);
+	if (x->options->asks)
+		LOOM_LOG(x->host, LOOM_LOG_WARN, "planted", "takes its time");
+	while (x->options->asks && !(rc = x->host->progress(x->host, 0.5, err)))
+		;
 	n->worker = sizeof(struct own);
-	return 0;
+	return rc;
 }
 
 static int init(void *self, const struct loom_layout *layout, const struct loom_view *view,

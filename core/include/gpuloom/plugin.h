@@ -172,9 +172,10 @@ struct loom_host {
 	 * one of the same name. Results list choices under `choices`, `run -v` prints them, and a comparison reports
 	 * differences. Only the core's thread may call this, in any op from create() to a launch. */
 	void (*choice)(const struct loom_host *host, const char *name, const char *text);
-	/* Called at least once a second by a verify() that may take seconds. Reports the fraction that was checked,
-	 * from 0 to 1, for display. If the result is not 0, verify() must return it at once: LOOM_EINTR if the run was
-	 * stopped, LOOM_ETIMEDOUT if its time is over ([run] time_limit). */
+	/* Called at least once a second by a create(), need(), tasks() or verify() that may take seconds, on the thread
+	 * that called the op. Reports the fraction that is done, from 0 to 1; that of verify() is displayed. If the
+	 * result is not 0, the op must return it at once: LOOM_EINTR if the run was stopped, LOOM_ETIMEDOUT if its time
+	 * is over ([run] time_limit). In other ops it does nothing and returns 0. */
 	int (*progress)(const struct loom_host *host, double done, struct loom_error *err);
 };
 

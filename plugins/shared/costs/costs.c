@@ -10,6 +10,8 @@
 
 #include "lib/text.h"
 
+#define FILE_MOST ((size_t)256 << 20)
+
 #define LONGEST_NS 1e11 /* limit on the cost of a task in ns, so that sums of COSTS_MOST costs stay below 2^63 */
 
 void costs_free(struct costs *c)
@@ -130,22 +132,14 @@ int costs_parse(const struct loom_host *host, const char *name, const char *text
 int costs_read(const struct loom_host *host, const char *path, struct costs *out, struct loom_error *err)
 {
 	struct loom__text text = {0};
-	char part[65536];
-	size_t n;
-	FILE *f = fopen(path, "re");
+	const char *why = loom__text_read(&text, path, FILE_MOST);
 	*out = (struct costs){0};
-	if (!f)
-		return LOOM_FAIL(host, err, LOOM_ENOENT, "%s: %s", path, strerror(errno));
-	while ((n = fread(part, 1, sizeof(part), f)) > 0)
-		loom__text_put(&text, part, n);
-	int code = ferror(f) ? errno : 0;
-	fclose(f);
-	if (code || !loom__text_ok(&text)) {
-		loom__text_free(&text);
-		return LOOM_FAIL(host, err, code ? LOOM_EIO : LOOM_ENOMEM, "%s: %s", path,
-				 code ? strerror(code) : "out of memory");
-	}
-	int rc = costs_parse(host, path, text.at ? text.at : "", text.length, out, err);
+	int rc = why ? LOOM_FAIL(host, err,
+				 errno == ENOENT   ? LOOM_ENOENT
+				 : errno == ENOMEM ? LOOM_ENOMEM
+						   : LOOM_EIO,
+				 "%s: %s", path, why)
+		     : costs_parse(host, path, text.at, text.length, out, err);
 	loom__text_free(&text);
 	return rc;
 }

@@ -2,7 +2,6 @@
 /* Runs the engine in a thread that polls, waits and sleeps, or in an agent under virtual time. */
 #include <dirent.h>
 #include <errno.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "lib/cpu_list.h"
+#include "lib/poll.h"
 #include "lib/thread.h"
 #include "nic.h"
 
@@ -75,7 +75,8 @@ static void pin(const struct nic *nic)
  * sleeps at most RMA_NAP_NS. */
 #define RMA_NAP_NS 100000u
 #define RMA_NAP_MS 2
-#define HELPED_NS 2000000u /* longest sleep of the thread while workers take its steps, in case the workers stop taking them */
+#define HELPED_NS                                                                                                      \
+	2000000u /* longest sleep of the thread while workers take its steps, in case the workers stop taking them */
 
 static int is_helped(const struct nic *nic)
 {
@@ -113,7 +114,7 @@ static void nap(struct nic *nic, uint64_t waited_ns)
 		loom_relax();
 	else if (!until_woken)
 		loom_sleep_on(NULL, &bell->rings, rings, ns < nic->opts->nap ? nic->opts->nap : ns);
-	else if (poll(on, 2, RMA_NAP_MS) > 0 && on[1].revents)
+	else if (poll_or_nap(on, 2, &(struct timespec){.tv_nsec = RMA_NAP_MS * 1000000}) > 0 && on[1].revents)
 		nic_rma_drain_bell(nic);
 	pthread_mutex_lock(&nic->lock);
 	eventcount_leave_single(&bell->asleep);

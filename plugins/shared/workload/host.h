@@ -25,6 +25,13 @@ static inline int workload_create(const struct loom_host *host, const void *opts
 	return 0;
 }
 
+/* For loops of n steps that may take more than a second, in create(), need() and tasks(). Returns 0, or the error with
+ * which the op must end because the run was stopped. */
+static inline int workload_goes_on(const struct loom_host *host, uint64_t i, uint64_t n, struct loom_error *err)
+{
+	return i % 65536 || !LOOM_HAS(host, progress) ? 0 : host->progress(host, (double)i / (double)n, err);
+}
+
 /* create() of workloads without state. */
 static inline int workload_create_plain(const struct loom_host *host, const void *opts, void **self,
 					struct loom_error *err)

@@ -53,13 +53,14 @@ static int find_most(struct ex *x, struct bfs *s, uint32_t workers)
 
 static int load(struct ex *x, struct bfs *s)
 {
-	int rc = x->o->extra[0] ? bfs_packages(&s->g, x->o->path) : graph_rmat(&s->g, x->o->size, 8, x->seed);
+	const char *why = "has no packages";
+	int rc = x->o->extra[0] ? bfs_packages(&s->g, x->o->path, &why) : graph_rmat(&s->g, x->o->size, 8, x->seed);
 	x->memory[x->allocations++] = s->g.first;
 	x->memory[x->allocations++] = s->g.arc;
 	if (rc == -2 || rc == -3)
 		return LOOM_FAIL(x->host, x->err, LOOM_EUNAVAIL,
-				 "workload_bfs: %s %s: set path = to a dpkg status file, or graph = rmat",
-				 x->o->path, rc == -2 ? "cannot be read" : "has no packages");
+				 "workload_bfs: %s: %s: set path = to a dpkg status file, or graph = rmat", x->o->path,
+				 why);
 	return rc ? EX_NO_MEMORY : 0;
 }
 

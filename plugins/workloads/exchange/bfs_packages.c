@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/io.h"
+
 struct name {
 	char *text;
 	uint32_t number;
@@ -69,9 +71,9 @@ static int depend(void **tree, const char *list, uint32_t from, uint32_t *packag
 	return rc;
 }
 
-int bfs_packages(struct graph *g, const char *path)
+int bfs_packages(struct graph *g, const char *path, const char **why)
 {
-	FILE *f = fopen(path, "re");
+	FILE *f = loom__fopen_input(path, why);
 	struct graph_edges e = {0};
 	void *tree = NULL;
 	char *line = NULL;

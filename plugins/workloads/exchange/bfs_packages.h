@@ -5,7 +5,8 @@
 
 #include "graph.h"
 
-/* Reads a file in the format of dpkg's status file. Returns 0; -1: out of memory; -2: unreadable; -3: no packages. */
-int bfs_packages(struct graph *g, const char *path);
+/* Reads a file in the format of dpkg's status file. Returns 0; -1: out of memory; -2: unreadable, and
+ * *why has the cause; -3: no packages. */
+int bfs_packages(struct graph *g, const char *path, const char **why);
 
 #endif

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gpuloom/dev/dev.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "lib/child.h"
 #include "exec.h"
 #include "lib/fd.h"
+#include "lib/poll.h"
 
 /* Longest time between two polls of the stop flag, in milliseconds. */
 #define POLL_MS 10
@@ -99,12 +99,12 @@ static void take_all(struct run *run)
 static void watch(struct loom_ctx *c, struct run *run, uint64_t begin)
 {
 	uint64_t limit = run->r->timeout_ns, last = begin, now;
+	const struct timespec look = {.tv_nsec = POLL_MS * 1000000};
 	for (;; last = now) {
 		struct pollfd on[3] = {{.fd = run->child.fd, .events = POLLIN},
 				       {.fd = run->out[0], .events = POLLIN},
 				       {.fd = run->err[0], .events = POLLIN}};
-		poll(on, 3, POLL_MS);
-		if (on[0].revents)
+		if (poll_or_nap(on, 3, &look) < 0 ? child_ended(&run->child, 0) : on[0].revents)
 			break;
 		take_all(run);
 		now = loom_clock_ns(c);

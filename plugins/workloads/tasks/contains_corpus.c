@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/random.h"
+#include "../../shared/workload/host.h"
 
 #define SHARE 0.3983
 #define MEDIAN 3600.0 /* median length of a document in bytes */
@@ -34,21 +35,23 @@ static double normal(uint64_t *state)
 	return r * cos(6.283185307179586 * uniform(state));
 }
 
-/* Returns the distance between occurrences at which the expected share of documents with the word is SHARE. The share
+/* Sets the distance between occurrences at which the expected share of documents with the word is SHARE. The share
  * falls with the distance, so bisection finds it. */
-static double spacing(const struct contains_list *list)
+static int set_spacing(const struct loom_host *host, struct contains_list *list, struct loom_error *err)
 {
+	int rc = 0;
 	double low = 1, high = LONGEST * 16.0;
-	for (int i = 0; i < 60; i++) {
+	for (int i = 0; i < 60 && !rc; i++) {
 		double middle = sqrt(low * high), share = 0;
-		for (size_t k = 0; k < list->count; k++)
+		for (size_t k = 0; k < list->count && !(rc = workload_goes_on(host, k, list->count, err)); k++)
 			share += 1 - exp(-(double)list->source[k].bytes / middle);
 		if (share > SHARE * (double)list->count)
 			low = middle;
 		else
 			high = middle;
 	}
-	return low;
+	list->spacing = low;
+	return rc;
 }
 
 int contains_generate(const struct loom_host *host, const struct contains_opts *o, struct contains_list *list,
@@ -60,7 +63,8 @@ int contains_generate(const struct loom_host *host, const struct contains_opts *
 	if (!list->source)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "contains: out of memory for %zu documents", n);
 	list->count = list->room = n;
-	for (size_t i = 0; i < n; i++) {
+	int rc = 0;
+	for (size_t i = 0; i < n && !(rc = workload_goes_on(host, i, n, err)); i++) {
 		/* The median falls from MEDIAN * sqrt(drift) for the first document to MEDIAN / sqrt(drift) for the
 		 * last one. */
 		double place = n > 1 ? 0.5 - (double)i / (double)(n - 1) : 0;
@@ -68,12 +72,12 @@ int contains_generate(const struct loom_host *host, const struct contains_opts *
 		list->source[i].bytes = bytes < 64 ? 64 : bytes > LONGEST ? LONGEST : (uint64_t)bytes;
 		list->source[i].seed = loom__random(&state) | 1;
 	}
-	list->spacing = spacing(list);
+	rc = rc ? rc : set_spacing(host, list, err);
 	list->word = o->word;
 	list->word_bytes = strlen(o->word);
 	for (size_t i = 0; i < n; i++)
 		list->source[i].list = list;
-	return 0;
+	return rc;
 }
 
 static uint64_t next_gap(struct contains_pen *pen, double spacing)

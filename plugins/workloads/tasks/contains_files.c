@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/io.h"
+
 #define NAME "workload_contains"
 
 static int no_memory(const struct loom_host *host, struct loom_error *err)
@@ -123,13 +125,13 @@ static int scan_folder(const struct loom_host *host, const struct contains_opts 
 static int scan_index(const struct loom_host *host, const struct contains_opts *o,
 		      struct contains_list *list, struct loom_error *err)
 {
-	FILE *f = fopen(o->index, "re");
+	const char *why;
+	FILE *f = loom__fopen_input(o->index, &why);
 	char line[256], end;
 	unsigned number = 0;
 	int rc = 0;
 	if (!f)
-		return LOOM_FAIL(host, err, LOOM_EIO, "contains: %s: %s", o->index,
-				 strerror(errno));
+		return LOOM_FAIL(host, err, LOOM_EIO, "contains: %s: %s", o->index, why);
 	while (!rc && (!o->limit || list->count < o->limit) && fgets(line, sizeof(line), f)) {
 		struct contains_source s = {0};
 		number++;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "lib/random.h"
+#include "../../shared/workload/host.h"
 #include "tile.dev.h"
 
 static const char *const half_types[] = {"float16", "bfloat16", NULL};
@@ -18,11 +19,14 @@ static inline uint16_t half_random(uint64_t seed, uint64_t i, uint32_t bfloat)
 	return (uint16_t)(bfloat ? sign | (123 + exponent) << 7 | (rest & 0x7f) : sign | (11 + exponent) << 10 | (rest & 0x3ff));
 }
 
-/* Stores n random numbers of the seed, from number `from` on. */
-static inline void half_fill(uint16_t *to, uint64_t n, uint64_t seed, uint64_t from, uint32_t bfloat)
+/* Stores n random numbers of the seed, from number `from` on. Returns 0, or an error if the run was stopped. */
+static inline int half_fill(const struct loom_host *host, uint16_t *to, uint64_t n, uint64_t seed, uint64_t from,
+			    uint32_t bfloat, struct loom_error *err)
 {
-	for (uint64_t i = 0; i < n; i++)
+	int rc = 0;
+	for (uint64_t i = 0; i < n && !(rc = workload_goes_on(host, i, n, err)); i++)
 		to[i] = half_random(seed, from + i, bfloat);
+	return rc;
 }
 
 static inline double half_value(uint16_t bits, uint32_t bfloat)

@@ -10,6 +10,8 @@
 #include "lib/random.h"
 #include "lib/text.h"
 
+#define TRACE_MOST ((size_t)256 << 20)
+
 static uint32_t within(double length)
 {
 	return length < 1 ? 1 : length > RAGGED_LONGEST ? RAGGED_LONGEST : (uint32_t)(length + 0.5);
@@ -78,22 +80,14 @@ int ragged_parse(const struct loom_host *host, const char *name, const char *tex
 int ragged_read(const struct loom_host *host, const char *path, uint32_t **length, uint32_t *n, struct loom_error *err)
 {
 	struct loom__text text = {0};
-	char part[4096];
-	size_t got;
-	FILE *f = fopen(path, "re");
+	const char *why = loom__text_read(&text, path, TRACE_MOST);
 	*length = NULL;
-	if (!f)
-		return LOOM_FAIL(host, err, LOOM_ENOENT, "%s: %s", path, strerror(errno));
-	while ((got = fread(part, 1, sizeof(part), f)) > 0)
-		loom__text_put(&text, part, got);
-	int code = ferror(f) ? errno : 0, rc;
-	fclose(f);
-	if (code)
-		rc = LOOM_FAIL(host, err, LOOM_EIO, "%s: %s", path, strerror(code));
-	else if (!loom__text_ok(&text))
-		rc = LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", path);
-	else
-		rc = ragged_parse(host, path, text.at ? text.at : "", length, n, err);
+	int rc = why ? LOOM_FAIL(host, err,
+				 errno == ENOENT   ? LOOM_ENOENT
+				 : errno == ENOMEM ? LOOM_ENOMEM
+						   : LOOM_EIO,
+				 "%s: %s", path, why)
+		     : ragged_parse(host, path, text.at, length, n, err);
 	loom__text_free(&text);
 	return rc;
 }

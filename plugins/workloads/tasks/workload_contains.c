@@ -72,7 +72,22 @@ struct share {
 	char *text;     /* CHECK_ROOM bytes for `each` */
 	uint64_t bytes; /* result: size of the texts */
 	int no_memory;  /* result */
+	int *stopped;   /* of all shares: 0, or the error with which the run was stopped */
+	struct loom_error *err; /* only for shares of the calling thread, which asks whether the run was stopped */
 };
+
+static int stopped(struct share *share, size_t i)
+{
+	const struct loom_host *host = share->w->base.host;
+	double done = (double)(i - share->first) / (double)(share->end - share->first);
+	/* Relaxed: the shares only end earlier. The join publishes the rest. */
+	if (share->err && i % 16 == 0 && LOOM_HAS(host, progress)) {
+		int rc = host->progress(host, done, share->err);
+		if (rc)
+			__atomic_store_n(share->stopped, rc, __ATOMIC_RELAXED);
+	}
+	return __atomic_load_n(share->stopped, __ATOMIC_RELAXED) != 0;
+}
 
 static void *share_main(void *arg)
 {
@@ -80,7 +95,7 @@ static void *share_main(void *arg)
 	struct contains_reader reader = {0};
 	share->text = malloc(CHECK_ROOM);
 	share->no_memory = !share->text;
-	for (size_t i = share->first; i < share->end && !share->no_memory; i++)
+	for (size_t i = share->first; i < share->end && !share->no_memory && !stopped(share, i); i++)
 		share->each(share, &reader, &share->w->list.source[i]);
 	free(share->text);
 	contains_reader_close(&reader);
@@ -97,25 +112,31 @@ static int for_each(struct contains *w,
 	struct share share[MOST];
 	pthread_t thread[MOST];
 	uint8_t started[MOST] = {0}, no_memory = 0;
+	int rc = 0;
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	size_t n = w->list.spacing > 0 ? w->list.count / DOCUMENTS : 1;
 	n = cores > 0 && n > (size_t)cores ? (size_t)cores : n;
 	n = n > MOST ? MOST : n < 1 ? 1 : n;
 	*bytes = 0;
 	for (size_t i = 0; i < n; i++) {
-		share[i] = (struct share){
-		    .w = w, .each = each, .first = w->list.count * i / n, .end = w->list.count * (i + 1) / n};
+		share[i] = (struct share){.w = w,
+					  .each = each,
+					  .first = w->list.count * i / n,
+					  .end = w->list.count * (i + 1) / n,
+					  .stopped = &rc};
 		started[i] = i && !thread_create(&thread[i], share_main, &share[i]);
 	}
 	for (size_t i = 0; i < n; i++) {
-		if (started[i])
+		if (started[i]) {
 			pthread_join(thread[i], NULL);
-		else
+		} else {
+			share[i].err = err;
 			share_main(&share[i]);
+		}
 		*bytes += share[i].bytes;
 		no_memory |= share[i].no_memory != 0;
 	}
-	return no_memory ? LOOM_FAIL(w->base.host, err, LOOM_ENOMEM, "contains: out of memory") : 0;
+	return rc ? rc : no_memory ? LOOM_FAIL(w->base.host, err, LOOM_ENOMEM, "contains: out of memory") : 0;
 }
 
 static void load_one(struct share *share, struct contains_reader *reader, struct contains_source *s)
@@ -250,7 +271,7 @@ static int contains_tasks(void *self, const struct loom_layout *layout,
 	struct contains_document *d = documents(view);
 	char *block = view->global;
 	uint64_t used = sizeof(struct contains_job) + w->list.count * sizeof(*d), name = 0;
-	(void)layout, (void)err;
+	(void)layout;
 	*(struct contains_job *)block =
 		(struct contains_job){.documents = w->list.count,
 				      .list = sizeof(struct contains_job),
@@ -261,6 +282,9 @@ static int contains_tasks(void *self, const struct loom_layout *layout,
 	put(block, &used, o->word, strlen(o->word));
 	for (size_t i = 0; i < w->list.count; i++) {
 		struct contains_source *s = &w->list.source[i];
+		int rc = workload_goes_on(w->base.host, i, w->list.count, err);
+		if (rc)
+			return rc;
 		if (s->owned)
 			name = put(block, &used, s->path, strlen(s->path) + 1);
 		d[i] = (struct contains_document){

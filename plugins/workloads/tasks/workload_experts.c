@@ -238,10 +238,14 @@ static int experts_tasks(void *self, const struct loom_layout *layout, const str
 	struct experts *r = view->global;
 	uint64_t bytes, weights = (uint64_t)o->experts * o->dim * o->hidden, from = 0;
 	uint32_t place = 0, block = 0;
-	(void)global, (void)err;
+	(void)global;
 	*r = head_of(job, layout, &bytes);
-	half_fill(EXPERTS_AT(r, uint16_t, first), weights, layout->seed, from, o->real);
-	half_fill(EXPERTS_AT(r, uint16_t, second), weights, layout->seed, from += weights, o->real);
+	int rc = half_fill(job->base.host, EXPERTS_AT(r, uint16_t, first), weights, layout->seed, from, o->real, err);
+	from += weights;
+	rc = rc ? rc
+		: half_fill(job->base.host, EXPERTS_AT(r, uint16_t, second), weights, layout->seed, from, o->real, err);
+	if (rc)
+		return rc;
 	from += weights;
 	/* Divide by the root of dim, because sums of random numbers grow with the root of their number. So sums stay
 	 * of the order of 1. */

@@ -260,15 +260,17 @@ static uint64_t ragged_task_count(void *self, const struct loom_layout *layout)
 }
 
 /* Fills the table with the pages in random order. */
-static void shuffle(uint32_t *table, uint32_t n, uint64_t seed)
+static int shuffle(const struct loom_host *host, uint32_t *table, uint32_t n, uint64_t seed, struct loom_error *err)
 {
+	int rc = 0;
 	for (uint32_t i = 0; i < n; i++)
 		table[i] = i;
-	for (uint32_t i = n; i > 1; i--) {
+	for (uint32_t i = n; i > 1 && !(rc = workload_goes_on(host, i, n, err)); i--) {
 		uint32_t k = (uint32_t)(loom__random(&seed) % i), t = table[i - 1];
 		table[i - 1] = table[k];
 		table[k] = t;
 	}
+	return rc;
 }
 
 static int ragged_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
@@ -279,11 +281,15 @@ static int ragged_tasks(void *self, const struct loom_layout *layout, const stru
 	struct ragged *r = view->global;
 	uint64_t bytes, parts = 0, numbers = job->pages * o->kv_heads * 2 * o->page * o->dim;
 	uint32_t page = 0;
-	(void)global, (void)err;
+	(void)global;
 	*r = head_of(job, layout, &bytes);
-	shuffle(RAGGED_AT(r, uint32_t, table), (uint32_t)job->pages, layout->seed);
-	half_fill(RAGGED_AT(r, uint16_t, pages), numbers, layout->seed, 0, o->real);
-	half_fill(RAGGED_AT(r, uint16_t, queries), (uint64_t)job->n * o->heads * o->dim, layout->seed, numbers, o->real);
+	int rc = shuffle(job->base.host, RAGGED_AT(r, uint32_t, table), (uint32_t)job->pages, layout->seed, err);
+	rc = rc ? rc : half_fill(job->base.host, RAGGED_AT(r, uint16_t, pages), numbers, layout->seed, 0, o->real, err);
+	rc = rc ? rc
+		: half_fill(job->base.host, RAGGED_AT(r, uint16_t, queries), (uint64_t)job->n * o->heads * o->dim,
+			    layout->seed, numbers, o->real, err);
+	if (rc)
+		return rc;
 	for (uint32_t i = 0; i < job->n; i++) {
 		RAGGED_AT(r, uint32_t, length)[i] = job->length[i];
 		RAGGED_AT(r, uint32_t, first_page)[i] = page;
