@@ -52,6 +52,8 @@ int loom__read_file(const char *path, size_t most, char **bytes, size_t *length,
 		code = LOOM__FAIL(err, loom__errno_code(errno), "cannot read '%s': %m", path);
 	} else if (S_ISDIR(st.st_mode)) {
 		code = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is a folder, not a file", path);
+	} else if (S_ISFIFO(st.st_mode)) {
+		code = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is a pipe: write its content to a file first", path);
 	} else if (!S_ISREG(st.st_mode)) {
 		code = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not a regular file", path);
 	} else if ((errno = read_to_end(fd, most, &text))) {
