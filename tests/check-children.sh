@@ -181,6 +181,7 @@ expect 0 'scheduler.mgws.public_queue=' "$G" complete scheduler.mgws.pub run --s
 cp "$B/tests/plugins/bad_hang.so" "$tmp/odd/term_stuck.so"
 expect 0 '^termination.use=hang$' env GPULOOM_PLUGIN_PATH="$tmp/odd:$B/plugins" "$G" complete termination. run --set
 grep -q '^termination.counter.$' "$tmp/out" || fail 'completion beside plug-ins that hang'
+! pgrep -f "$tmp/odd/term_" >/dev/null || fail 'completion leaves a process'
 # Each message is one write(), so that messages of several processes do not mix. In this mode a pipe keeps writes apart.
 python3 - "$G" <<'PY' || fail 'a message in several writes'
 import os, subprocess, sys

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpuloom completion bash|zsh|fish: prints a completion script. The scripts call `gpuloom complete` for the possible
  * words, so that commands, options, plug-ins and their options are always up to date. */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/options.h"
 #include "inspect/candidates.h"
+#include "inspect/child.h"
 #include "inspect/probe.h"
 #include "cli/conf.h"
 #include "cli/schema.h"
@@ -212,13 +211,6 @@ static int is_shared(const struct question *q, const struct loom__candidates *al
 	return q->word[n] == '.';
 }
 
-/* Ends the command when the shell has waited long enough. What was offered so far is already written. */
-static void on_alarm(int number)
-{
-	(void)number;
-	_exit(LOOM_EXIT_OK);
-}
-
 /* Time limits for code of a plug-in, and for the whole answer. A shell waits for the answer, so the second limit is
  * real time, which includes the delays of a busy machine. */
 enum { COMPLETE_MS = 1000, COMPLETE_S = 2 };
@@ -319,9 +311,7 @@ int loom__cmd_complete(struct loom__cli *cli, int argc, char **argv)
 	struct question q = {.cli = cli, .word = argc > 1 ? argv[1] : ""};
 	char *command = argc > 2 ? argv[2] : NULL;
 	const char *before = argc > 3 ? argv[argc - 1] : "";
-	setvbuf(cli->out, NULL, _IOLBF, BUFSIZ); /* on_alarm() loses no line */
-	signal(SIGALRM, on_alarm);
-	alarm(COMPLETE_S);
+	loom__child_deadline(loom__now_ns() + COMPLETE_S * 1000000000ull);
 	if (!command) {
 		offer_commands(&q);
 		return LOOM_EXIT_OK;
