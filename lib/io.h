@@ -55,7 +55,9 @@ static inline int loom__open_input(const char *path, const char **why)
 	} else if (S_ISREG(st.st_mode)) {
 		return fd;
 	} else {
-		*why = S_ISDIR(st.st_mode) ? "is a folder, not a file" : "is not a regular file";
+		*why = S_ISDIR(st.st_mode)    ? "is a folder, not a file"
+		       : S_ISFIFO(st.st_mode) ? "is a pipe: write its content to a file first"
+					      : "is not a regular file";
 		errno = 0;
 	}
 	int number = errno;

@@ -176,6 +176,22 @@ for name in abort hang; do
 	expect 0 '' env GPULOOM_PLUGIN_PATH="$tmp/odd:$B/plugins" "$G" complete "termination.$name." run --set
 done
 expect 0 'scheduler.mgws.public_queue=' "$G" complete scheduler.mgws.pub run --set
+# A section that plug-ins share needs the code of each. Completion ends in 2 s of real time, however busy the machine is, and
+# has offered all that needs no code.
+cp "$B/tests/plugins/bad_hang.so" "$tmp/odd/term_stuck.so"
+expect 0 '^termination.use=hang$' env GPULOOM_PLUGIN_PATH="$tmp/odd:$B/plugins" "$G" complete termination. run --set
+grep -q '^termination.counter.$' "$tmp/out" || fail 'completion beside plug-ins that hang'
+! pgrep -f "$tmp/odd/term_" >/dev/null || fail 'completion leaves a process'
+# Each message is one write(), so that messages of several processes do not mix. In this mode a pipe keeps writes apart.
+python3 - "$G" <<'PY' || fail 'a message in several writes'
+import os, subprocess, sys
+for args in (['rerun', 'none.json'], ['run', 'conf/memset.ini', '--set', 'x.y=1'], ['bogus'], ['run', '/dev/zero']):
+    r, w = os.pipe2(os.O_DIRECT)
+    subprocess.run([sys.argv[1], *args], stderr=w, stdout=subprocess.DEVNULL, env=dict(os.environ, NO_COLOR='1'))
+    os.close(w)
+    pieces = iter(lambda: os.read(r, 65536), b'')
+    assert all(p.endswith(b'\n') and b'error: ' in p for p in pieces), args
+PY
 expect 2 'term_destructor.so: its destructor crashed .SIGABRT.*too late.*report it' "$G" describe \
 	"$tmp/term_destructor.so"
 expect 2 'its destructor crashed' "$G" run conf/memset.ini --set "termination.use=$tmp/term_destructor.so"

@@ -103,6 +103,83 @@ python3 -c 'import json,sys; assert json.load(open(sys.argv[1]))["samples"]' "$t
 echo old >"$tmp/r.json"
 expect 2 'needs a value' "$G" run conf/memset.ini --json "$tmp/r.json" --samples
 [ "$(cat "$tmp/r.json")" = old ] || fail 'a file that was only looked at'
+# An output never overwrites an input or another output, whatever its name is, or the samples of a sweep.
+cat >"$tmp/base.ini" <<INI
+include = $PWD/conf/memset.ini
+INI
+printf 'include = base.ini\n' >"$tmp/mine.ini"
+ln -s mine.ini "$tmp/alias.ini"
+"$G" run "$tmp/mine.ini" $small --quiet --json "$tmp/one.json" && "$G" run "$tmp/mine.ini" $small --quiet --json "$tmp/two.json" &&
+	"$G" sweep "$tmp/mine.ini" $small --vary run.seed=1,2 --quiet -o "$tmp/samples.jsonl" || fail 'files to protect'
+mkdir "$tmp/safe" && cp "$tmp"/*.ini "$tmp"/one.json "$tmp"/two.json "$tmp"/samples.jsonl "$tmp/safe"
+for option in --json --trace; do
+	for input in mine base alias; do
+		expect 2 "$option .*/$input.ini' would overwrite the input" "$G" run "$tmp/mine.ini" $small $option "$tmp/$input.ini"
+	done
+	expect 2 "$option .* would overwrite the samples of a sweep" "$G" run "$tmp/mine.ini" $small $option "$tmp/samples.jsonl"
+	expect 2 "$option .* would overwrite the input" "$G" rerun "$tmp/one.json" $option "$tmp/./one.json"
+done
+expect 2 'same file' "$G" run "$tmp/mine.ini" $small --json "$tmp/new" --trace "$tmp/./new"
+expect 2 "plugins/sched_mgws.so' would overwrite|sched_mgws.so' .*overwrite the input" "$G" run "$tmp/mine.ini" $small \
+	--set scheduler.use="$B/plugins/sched_mgws.so" --trace "$B/plugins/sched_mgws.so"
+expect 2 'overwrite an input of the command' "$G" run "$tmp/mine.ini" $small --set scheduler.use=plan \
+	--set scheduler.plan.save="$tmp/base.ini"
+expect 2 "would overwrite '.*new.plan' of .scheduler.plan. save" "$G" run "$tmp/mine.ini" $small --set scheduler.use=plan \
+	--set scheduler.plan.save="$tmp/new.plan" --json "$tmp/new.plan"
+expect 2 'would overwrite the input' "$G" compare "$tmp/mine.ini" --vary run.seed=1,2 --json "$tmp/base.ini"
+expect 2 'same file' "$G" compare "$tmp/mine.ini" --vary run.seed=1,2 -o "$tmp/new.svg" -o "$tmp/./new.svg"
+expect 2 'would overwrite the input' "$G" compare "$tmp/one.json" "$tmp/two.json" --json "$tmp/two.json"
+expect 2 'would overwrite the input' "$G" report "$tmp/one.json" -o "$tmp/one.json"
+expect 2 'overwrite the samples' "$G" report "$tmp/one.json" --format json -o "$tmp/samples.jsonl"
+expect 2 'would overwrite the samples' "$G" report "$tmp/samples.jsonl" --format md -o "$tmp/samples.jsonl"
+expect 2 'sweep.output .* and sweep.report .* are the same file' "$G" sweep "$tmp/mine.ini" $small --vary run.seed=1,2 \
+	-o "$tmp/new.json" --report "$tmp/./new.json"
+expect 2 'standard output .* and sweep.report .* are the same file' sh -c "exec '$G' sweep '$tmp/mine.ini' $small --vary \
+	run.seed=1,2 --report '$tmp/new.json' >'$tmp/new.json'"
+[ ! -s "$tmp/new.json" ] && [ ! -e "$tmp/new.svg" ] || fail 'an output of a command that was refused'
+for file in "$tmp"/safe/*; do
+	cmp -s "$file" "$tmp/$(basename "$file")" || fail "$(basename "$file") was overwritten"
+done
+# A file that is mounted over another one is written in place.
+if unshare -m true 2>/dev/null; then
+	echo old >"$tmp/under"
+	echo old >"$tmp/over"
+	expect 0 '' unshare -m sh -c "mount --bind '$tmp/over' '$tmp/under' && exec '$G' run conf/memset.ini $small --quiet \
+		--json '$tmp/under'"
+	[ "$(cat "$tmp/under")" = old ] && python3 -m json.tool "$tmp/over" >/dev/null || fail 'an output over a mount'
+fi
+# Pipes are inputs, also of commands that read a conf several times; devices are not.
+for command in "run" "run --json -" "compare --vary run.seed=1,2 --blocks 1 --samples-per-block 2 --spread 0" \
+	"sweep --vary run.seed=1,2" "config show"; do
+	expect 0 '' sh -c "sed 's/tasks *=.*/tasks = 1000/; s/samples *=.*/samples = 2/' conf/memset.ini | '$G' $command -"
+done
+expect 2 "stdin:2:1: .*did you mean 'workload'" sh -c "printf '[run]\nworklod = uts\n' | '$G' run -"
+gzip -k "$tmp/one.json"
+for command in 'report -' 'report /dev/stdin' 'rerun -' 'history -' "compare - $tmp/two.json"; do
+	for reader in cat zcat; do
+		expect 0 '' sh -c "$reader <'$tmp/one.json.gz' | '$G' $command"
+	done
+done
+if command -v bash >/dev/null; then
+	expect 0 'two|[0-9]+ +[0-9]' bash -c "exec '$G' compare <(cat '$tmp/one.json') <(cat '$tmp/two.json')"
+	! grep -q 'same file' "$tmp/err" || fail 'two pipes that are one file'
+	expect 0 'count once' bash -c "exec '$G' report <(cat '$tmp/samples.jsonl') <(cat '$tmp/samples.jsonl')"
+fi
+for input in - /dev/zero; do
+	expect 2 'is not a regular file' sh -c "exec '$G' run $input </dev/zero"
+	expect 2 'is not a regular file' sh -c "exec '$G' report $input </dev/zero"
+done
+expect 2 'larger than the limit of 1048576' sh -c "head -c 1100000 /dev/zero | '$G' run -"
+mkfifo "$tmp/fifo"
+expect 2 'is a pipe: write its content to a file' "$G" run "$tmp/fifo"
+# A compressed result is one for each command, and so is one without a suffix.
+cp "$tmp/one.json.gz" "$tmp/renamed"
+for file in one.json.gz renamed; do
+	expect 0 '' "$G" compare "$tmp/$file" "$tmp/two.json"
+	for command in rerun report history 'config show'; do
+		expect 0 '' "$G" $command "$tmp/$file"
+	done
+done
 expect 2 'unexpected argument' "$G" list sched term
 expect 2 'no conf given' "$G" config check
 expect 2 'check, show or schema' "$G" config
@@ -257,6 +334,34 @@ expect 0 'public_queue was 128, is 64' "$G" rerun "$tmp/was.json" --set schedule
 sed 's/"build_id":.*/"build_id": "0"/; s/"kernel":.*/"kernel": "5.0",/' "$tmp/was.json" >"$tmp/other.json"
 expect 0 'since .*other.json: the build_id of sched_mgws was 0, is ' "$G" rerun "$tmp/other.json"
 grep -q 'kernel was 5.0, is' "$tmp/err" || fail 'another kernel'
+# What the file does not tell is not claimed to be the same.
+python3 - "$tmp/was.json" "$tmp" <<'PY'
+import copy, json, sys
+was = json.load(open(sys.argv[1]))
+def write(name, change):
+    d = copy.deepcopy(was)
+    change(d)
+    json.dump(d, open(f'{sys.argv[2]}/{name}.json', 'w'))
+write('bare', lambda d: [d.pop(k) for k in ('gpuloom', 'plugins', 'environment')])
+write('partly', lambda d: d['environment']['before'].pop('kernel'))
+def others(d):
+    d['plugins'][0]['name'] = 'sched_gone'
+    d['config']['scheduler.mgws.gone'] = {'value': '1', 'written': '1', 'source': 'default'}
+    del d['config']['scheduler.mgws.public_queue']
+write('others', others)
+PY
+for file in bare partly others; do
+	expect 0 '' "$G" rerun "$tmp/$file.json" --quiet --json "$tmp/again.json"
+	expect 0 '' "$G" rerun "$tmp/$file.json"
+	! grep 'the same versions' "$tmp/err" || fail "rerun of $file claims what it does not know"
+	cat "$tmp/err" >"$tmp/said-$file"
+done
+grep -q "does not tell gpuloom's version, gpuloom's revision, the plug-ins, the machine" "$tmp/said-bare" || fail 'a bare result'
+grep -q 'no difference .*does not tell kernel' "$tmp/said-partly" || fail 'a result without its kernel'
+for what in 'plug-in sched_gone is not used any more' 'plug-in [a-z_]* was not used' 'scheduler.mgws.gone does not exist' \
+	'scheduler.mgws.public_queue is new'; do
+	grep -q "$what" "$tmp/said-others" || fail "rerun does not say: $what"
+done
 expect 0 'scheduler.mgws.public_queue=128' "$G" config show "$tmp/was.json"
 expect 2 'no result given' "$G" rerun conf/memset.ini
 expect 2 'is a sweep' "$G" run tests/data/sweep.jsonl
@@ -272,7 +377,7 @@ for set in "1 ragged workload.ragged.law=trace workload.ragged.trace" \
 	code=$1 conf=$2
 	shift 2
 	for option; do shift; set -- "$@" --set "$option"; done
-	expect "$code" "$tmp/fifo: is not a regular file" "$G" run "$conf" "$@=$tmp/fifo"
+	expect "$code" "$tmp/fifo: is a pipe: write its content to a file first" "$G" run "$conf" "$@=$tmp/fifo"
 done
 
 # The check of `contains` reads documents in pieces, whose ends may split a word. It must not hold the whole text of a compressed
@@ -376,6 +481,15 @@ expect 0 'rev6 .*8[^ ]* % +<-- SLOWER' "$G" history "$tmp/days"
 grep -q '1 other file was ignored: not a result' "$tmp/err" || fail 'a file that is no result'
 expect 0 '"revision":.*"rev9"' "$G" history "$tmp/days" --json --metric seconds,cpu_seconds
 expect 2 'no such folder|cannot read' "$G" history "$tmp/nowhere"
+# A result that is named twice, or copied, counts once.
+"$G" history "$tmp/days" >"$tmp/once" 2>/dev/null
+cp "$tmp/days/3.json" "$tmp/days/copy.json"
+ln -s 4.json "$tmp/days/latest.json"
+expect 0 '3 files were left out: the list already has the same samples' "$G" history "$tmp/days" "$tmp/days/5.json"
+sed 's/copy.json/3.json/' "$tmp/out" | cmp -s - "$tmp/once" || fail 'results that count twice'
+sed 's/"median": 1.0,//' "$tmp/days/3.json" >"$tmp/no-median.json"
+expect 0 ' s *$' "$G" history "$tmp/no-median.json" --metric seconds
+! grep -q nan "$tmp/out" || fail 'history of a result without a median'
 # Paths may contain blanks: unquoted in a single name, with a backslash in lists. The conf itself may be in such a folder.
 mkdir -p "$tmp/my own/plug ins"
 cp "$B/plugins/sched_static.so" "$B/plugins/device_cpu.so" "$B/plugins/workload_fib.so" "$tmp/my own/plug ins/"

@@ -115,6 +115,31 @@ echo 'SLOWER verdict interval' | python3 "$tmp/onpty.py" "$G" compare "$tmp/a.in
 echo 'median verified:' | python3 "$tmp/onpty.py" "$G" run conf/fib.ini --samples 1 || fail 'a run on a terminal'
 echo 'SUMMARY' | python3 "$tmp/onpty.py" "$G" list || fail 'a list on a terminal'
 
+# A terminal that cannot move its cursor, or that may be of any kind, gets neither control sequences nor colours.
+cat >"$tmp/dumb.py" <<'PY'
+import os, pty, sys
+for term in 'dumb', '', None:
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.environ.pop('TERM', None)
+        os.environ.update({} if term is None else {'TERM': term})
+        os.execvp(sys.argv[1], sys.argv[1:])
+    out = b''
+    while True:
+        try:
+            piece = os.read(fd, 65536)
+        except OSError:
+            piece = b''
+        if not piece:
+            break
+        out += piece
+    assert os.waitpid(pid, 0)[1] == 0 and out and b'\x1b' not in out, (term, out)
+PY
+for command in 'run conf/fib.ini --watch --samples 3' 'list' "compare $tmp/a.ini $tmp/b.ini --spread 0 --blocks 2 --samples-per-block 2" \
+	"sweep $tmp/a.ini --vary run.seed=1,2 --samples 2 --restart -o $tmp/dumb.jsonl"; do
+	python3 "$tmp/dumb.py" "$G" $command || fail "control sequences on a dumb terminal: $command"
+done
+
 # By default `compare` reports wall time and CPU time, and takes as many samples as fit into the spread. The CPU time of an
 # external program includes that of its worker.
 cat >"$tmp/usual.py" <<'PY'
@@ -218,6 +243,11 @@ sed 's/"clocksource":[^,]*/"clocksource": "sundial"/' "$tmp/b.json" >"$tmp/b2.js
 expect 2 'clocksource: .* in a, sundial in b2' "$G" compare "$tmp/a.json" "$tmp/b2.json"
 expect 0 'note: clocksource' "$G" compare "$tmp/a.json" "$tmp/b2.json" --allow-mismatch=clocksource
 expect 2 'mixed' "$G" compare "$tmp/a.json" "$tmp/b.ini"
+# A result that is given twice is no comparison.
+ln -s a.json "$tmp/a-link.json"
+expect 2 'same file, which counts once' "$G" compare "$tmp/a.json" "$tmp/a-link.json"
+grep -q 'only one variant' "$tmp/err" || fail 'a comparison of a file with itself'
+expect 0 'same file, which counts once' "$G" report "$tmp/a.json" "$tmp/b.json" "$tmp/a-link.json"
 # --fail-on fails if no variant has the metric, or if the results are of different jobs or sizes.
 expect 2 "no variant has a metric 'secnds'; did you mean 'seconds'" "$G" compare "$tmp/a.json" "$tmp/b.json" \
 	--fail-on 'secnds: slower > 3%'
@@ -272,6 +302,7 @@ for other in s none; do
 		"$tmp/a.ini" \
 		--vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-$other" --metric wait \
 		--fail-on 'wait: faster > 3%' --spread 0
+	! grep -Eq 'seems|faster|cannot be distinguished' "$tmp/out" || fail 'a verdict about different units'
 done
 expect 2 "'wait' is better when it is less in .*wait-ms, and when it is more in .*wait-more" "$G" compare "$tmp/a.ini" \
 	--vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-more" --metric wait --spread 0

@@ -12,7 +12,8 @@ expect 0 '' "$G" compare conf/uts.ini $small --vary scheduler.mgws.victim=random
 	--spread 0s --aa --fail-on 'seconds: slower > 9999%' --bar 'x: seconds(random) / seconds(neighbour) >= 0' \
 	--json live.compare.json
 expect 0 '' "$G" run -n 2 conf/uts-ranks.ini $small --samples 2 --json ranks.result.json
-expect 0 '' "$G" compare run.result.json run.result.json --quiet --json files.compare.json
+cp run.result.json copy.result.json
+expect 0 '' "$G" compare run.result.json copy.result.json --quiet --json files.compare.json
 expect 0 '' "$G" compare "$OLDPWD/tests/data/foreign/nvbench.json" --json foreign.compare.json
 expect 0 '' "$G" sweep conf/uts.ini $small --vary device.cpu.workers=1,2 --point 'a=scheduler.mgws.victim=random' \
 	--skip 'device.cpu.workers=2: not that' --samples 6 --metric seconds,steals \

@@ -40,6 +40,18 @@ PY
 python3 "$tmp/same.py" "$tmp/whole.jsonl" "$tmp/killed.jsonl" || fail 'not the samples of an undisturbed sweep'
 expect 0 '' "$G" report "$tmp/killed.jsonl" -o "$tmp/killed.html"
 
+# Samples that are given twice count once: a file, a link to it, a copy, and lines that were appended to themselves.
+rows() { # FILE...: prints how many samples a report of the files has
+	"$G" report "$@" --format csv 2>"$tmp/err" | wc -l
+}
+ln -s whole.jsonl "$tmp/again.jsonl"
+cp "$tmp/whole.jsonl" "$tmp/copy.jsonl"
+cat "$tmp/whole.jsonl" "$tmp/whole.jsonl" >"$tmp/doubled.jsonl"
+for files in "$tmp/whole.jsonl $tmp/again.jsonl" "$tmp/whole.jsonl $tmp/copy.jsonl" "$tmp/doubled.jsonl"; do
+	[ "$(rows $files)" = 49 ] || fail "not the samples of one sweep: $files"
+	grep -q 'count.* once' "$tmp/err" || fail "no word of samples that are there twice: $files"
+done
+
 # A file that is not a sweep's is neither continued nor emptied, however short.
 "$G" report "$tmp/killed.jsonl" -o "$tmp/foreign.json"
 printf 'my notes' >"$tmp/foreign.txt"

@@ -40,6 +40,8 @@ class Documents(unittest.TestCase):
         with open("s.jsonl", "a") as f:
             f.write('{"configuration": "half')  # an incomplete line, as after a crash
         self.assertEqual(len(gpuloom.load("s.jsonl", pandas=False)), 12)
+        with self.assertWarnsRegex(UserWarning, "12 samples .* count once"):
+            self.assertEqual(len(gpuloom.load("s.jsonl", "s.jsonl", pandas=False)), 12)
         if PANDAS:
             frame = gpuloom.load("s.jsonl")
             self.assertEqual(type(frame).__name__, "DataFrame")
@@ -57,6 +59,8 @@ class Documents(unittest.TestCase):
                 json.dump(gpuloom.run("conf/uts.ini", set={**SMALL, "workload.uts.depth": depth}, samples=2), f)
         table = gpuloom.load("r4.json", "r5.json", pandas=False)
         self.assertEqual(table["workload.uts.depth"], [4, 4, 5, 5])
+        with self.assertWarnsRegex(UserWarning, "1 .* count once"):
+            self.assertEqual(len(gpuloom.load("r4.json", "r5.json", "r4.json", pandas=False)), 4)
         self.assertEqual(sorted(set(table["depth"])), [4, 5])
         self.assertNotIn("workload.uts.tree", table.columns)
 

@@ -197,7 +197,8 @@ TEST(read_file)
 	free(bytes);
 	REFUSED(loom__read_file(folder, 10, &bytes, &n, &err), LOOM_EINVAL, err, "is a folder, not a file");
 	CU_ASSERT_EQUAL(mkfifo(pipe_path, 0600), 0);
-	REFUSED(loom__read_file(pipe_path, 10, &bytes, &n, &err), LOOM_EINVAL, err, "is not a regular file");
+	REFUSED(loom__read_file(pipe_path, 10, &bytes, &n, &err), LOOM_EINVAL, err,
+		"is a pipe: write its content to a file");
 	CU_ASSERT_EQUAL(loom__read_file("/nowhere/x", 10, &bytes, &n, &err), LOOM_ENOENT);
 	CU_ASSERT_STRING_EQUAL(err.text, "cannot read '/nowhere/x': No such file or directory");
 	/* The size of this file is 0 until it is read. */
@@ -235,10 +236,63 @@ TEST(write_file)
 	CU_ASSERT_EQUAL(loom__write_file("/dev/null", "x", 1, &err), 0);
 	CU_ASSERT(!stat("/dev/null", &st) && S_ISCHR(st.st_mode));
 	CU_ASSERT_EQUAL(loom__write_file("/dev/full", "x", 1, &err), LOOM_EIO);
+	/* A link to a file that does not exist yet stays a link, and its target is made. */
+	snprintf(link_path, sizeof(link_path), "%s/dangling", folder);
+	snprintf(path, sizeof(path), "%s/new", folder);
+	CU_ASSERT_EQUAL(symlink("new", link_path), 0);
+	CU_ASSERT_EQUAL(loom__write_check(link_path, &err), 0);
+	CU_ASSERT_EQUAL(loom__write_file(link_path, "four", 4, &err), 0);
+	CU_ASSERT(!lstat(link_path, &st) && S_ISLNK(st.st_mode));
+	CU_ASSERT(!lstat(path, &st) && S_ISREG(st.st_mode) && st.st_size == 4);
 	/* No temporary file is left, not even by failures. */
-	snprintf(command, sizeof(command), "test \"$(ls -A '%s' | tr '\\n' ' ')\" = 'link out '",
-		 folder);
+	snprintf(command, sizeof(command), "test \"$(ls -A '%s' | tr '\\n' ' ')\" = 'dangling link new out '", folder);
 	CU_ASSERT_EQUAL(system(command), 0);
+	/* A link to itself has no target. */
+	unlink(link_path);
+	CU_ASSERT_EQUAL(symlink("dangling", link_path), 0);
+	REFUSED(loom__write_check(link_path, &err), LOOM_EIO, err, "cannot write&Too many levels of symbolic links");
+	test_remove(folder);
+}
+
+/* Checks whether two names in the folder have the same key. */
+static int same_key(const char *folder, const char *a, const char *b)
+{
+	struct loom__text path[2] = {{0}, {0}}, key[2] = {{0}, {0}};
+	const char *name[] = {a, b};
+	int same = 1;
+	for (int i = 0; i < 2; i++) {
+		loom__text_add(&path[i], "%s%s%s", *name[i] == '/' ? "" : folder, *name[i] == '/' ? "" : "/", name[i]);
+		same &= loom__file_key(path[i].at, &key[i]);
+	}
+	same = same && !strcmp(key[0].at, key[1].at);
+	for (int i = 0; i < 2; i++) {
+		loom__text_free(&path[i]);
+		loom__text_free(&key[i]);
+	}
+	return same;
+}
+
+/* All names of a file have one key, before it exists and afterwards. */
+TEST(file_keys)
+{
+	static const char *const same[] = {"x", "./x", "link", "to/x", "to/link", "twice"};
+	static const char *const other[] = {"X", "sub/x", "x.json", "sub", "none/x", "/dev/null"};
+	char folder[TEST_FOLDER];
+	struct loom__text command = {0};
+	test_folder(folder);
+	loom__text_add(&command, "cd '%s' && mkdir sub && ln -s x link && ln -s link twice && ln -s . to", folder);
+	CU_ASSERT_EQUAL_FATAL(system(command.at), 0);
+	for (int exists = 0; exists < 2; exists++) {
+		for (size_t i = 0; i < COUNT(same); i++)
+			CU_ASSERT(same_key(folder, "x", same[i]));
+		for (size_t i = 0; i < COUNT(other); i++)
+			CU_ASSERT(!same_key(folder, "x", other[i]));
+		command.length = 0;
+		loom__text_add(&command, "cd '%s' && touch x X && ln x hard", folder);
+		CU_ASSERT_EQUAL_FATAL(exists ? 0 : system(command.at), 0);
+	}
+	CU_ASSERT(same_key(folder, "x", "hard"));
+	loom__text_free(&command);
 	test_remove(folder);
 }
 

@@ -431,6 +431,22 @@ TEST(quiet)
 	cJSON_Delete(reasons);
 }
 
+/* The result of a run has warnings about unusual samples, if it has enough samples to tell. */
+TEST(warnings_of_a_run)
+{
+	for (int n = 9; n < 13; n++) {
+		cJSON *result = cJSON_CreateObject(), *metrics = loom__json_add_object(result, "metrics"), *list;
+		list = loom__json_add_array(loom__json_add_object(metrics, "seconds"), "samples");
+		for (int i = 0; i < n; i++)
+			cJSON_AddItemToArray(list, cJSON_CreateNumber(i == 5 ? 9 : 1 + 0.001 * (i * 7 % 12)));
+		loom__result_warn(result);
+		char *text = cJSON_PrintUnformatted(result);
+		CU_ASSERT_EQUAL(!!strstr(text, "\"far_out\",\"text\":\"seconds: 1 of"), n >= 10);
+		free(text);
+		cJSON_Delete(result);
+	}
+}
+
 TEST(table)
 {
 	struct loom__text out = {0};

@@ -10,8 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "facts/write.h"
 #include "report/derive.h"
 #include "report/html.h"
 #include "report/lines.h"
@@ -1042,6 +1044,66 @@ TEST(large)
 	free(page);
 	unload(&l);
 	loom__text_free(&t);
+}
+
+/* A sample that the files have twice counts once. A sample that only looks like another one counts. */
+TEST(repeated_samples)
+{
+#define SAMPLE(number, start, seconds)                                                                                 \
+	"{\"configuration\":\"c\",\"values\":{\"a.b\":\"1\"},\"sample\":" number ",\"start_ns\":" start                \
+	",\"metrics\":{\"seconds\":" seconds "}}\n"
+	static const char text[] =
+	    "{\"schema\":\"gpuloom.sweep/1\",\"factors\":[]}\n" SAMPLE("0", "5", "1.5") SAMPLE("0", "5", "1.5")
+		SAMPLE("1", "5", "1.5") SAMPLE("0", "6", "1.5") SAMPLE("0", "5", "1.25") SAMPLE("0", "5", "1.5");
+	struct loaded l;
+	struct loom_error err = {0};
+	CU_ASSERT_EQUAL_FATAL(load_text(&l, text, &err), 0);
+	CU_ASSERT_EQUAL(l.view.variant[0].rows, 4);
+	CU_ASSERT_EQUAL(l.view.repeated, 2);
+	CU_ASSERT_EQUAL(l.view.variant[0].series[0].value[3], 1.25);
+	unload(&l);
+	struct loom__doc shard[2];
+	struct loom__view view;
+	for (int i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL_FATAL(loom__doc_parse("x", strdup(text), strlen(text), &shard[i], &err), 0);
+	CU_ASSERT_EQUAL_FATAL(loom__view_create(shard, 2, &view, &err), 0);
+	CU_ASSERT_EQUAL(view.variant[0].rows, 4);
+	CU_ASSERT_EQUAL(view.repeated, 8);
+	loom__view_free(&view);
+	for (int i = 0; i < 2; i++)
+		loom__doc_free(&shard[i]);
+#undef SAMPLE
+}
+
+/* The name of an input tells its kind. If it does not, the first byte does. */
+TEST(kinds_of_inputs)
+{
+	static const struct {
+		const char *name, *content;
+		enum loom__input kind;
+	} input[] = {{"a.json", NULL, LOOM__INPUT_DOCUMENT},
+		     {"a.JSONL.gz", NULL, LOOM__INPUT_DOCUMENT},
+		     {"a.out", NULL, LOOM__INPUT_TABLE},
+		     {"a.log.gz", NULL, LOOM__INPUT_TABLE},
+		     {"a.ini", " {", LOOM__INPUT_CONF},
+		     {"a", "\n {\"schema\"", LOOM__INPUT_DOCUMENT},
+		     {"a.old", "\x1f\x8b\x08", LOOM__INPUT_DOCUMENT},
+		     {"b", "[run]\n", LOOM__INPUT_CONF},
+		     {"empty", "", LOOM__INPUT_CONF},
+		     {"none", NULL, LOOM__INPUT_CONF},
+		     {".", NULL, LOOM__INPUT_CONF}};
+	char folder[TEST_FOLDER], path[TEST_FOLDER + 20];
+	test_folder(folder);
+	for (size_t i = 0; i < COUNT(input); i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, input[i].name);
+		if (input[i].content)
+			CU_ASSERT_EQUAL(loom__write_file(path, input[i].content, strlen(input[i].content), NULL), 0);
+		CU_ASSERT_EQUAL(loom__input_kind(path), input[i].kind);
+	}
+	snprintf(path, sizeof(path), "%s/fifo", folder);
+	CU_ASSERT_EQUAL(mkfifo(path, 0600), 0);
+	CU_ASSERT_EQUAL(loom__input_kind(path), LOOM__INPUT_CONF); /* and does not wait for a writer */
+	test_remove(folder);
 }
 
 /* ---- what is in a view

@@ -4,10 +4,13 @@
  * same configurations, without a sample twice. */
 #include "support.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "sweep/design.h"
@@ -447,6 +450,41 @@ TEST(visits_and_budget)
 	CU_ASSERT(s.out_of_budget);
 	CU_ASSERT(s.at_a_time <= 500); /* one visit must not use up the budget: a sample takes at least 2 ms */
 	loom__sweep_free(&s);
+	loom__journal_close(&j);
+	unlink(path);
+}
+
+/* Takes the place of the function of the C library. Fails with this errno, if it is not 0. */
+static int flock_errno;
+int flock(int fd, int operation)
+{
+	if (!flock_errno)
+		return (int)syscall(SYS_flock, fd, operation);
+	errno = flock_errno;
+	return -1;
+}
+
+/* Only a lock that is held is the sign of another gpuloom. A file system without locks can be used. */
+TEST(file_systems_without_locks)
+{
+	static const int none[] = {ENOSYS, ENOLCK, EOPNOTSUPP, EINVAL};
+	struct loom__journal j;
+	struct loom_error err = {0};
+	fresh();
+	for (size_t i = 0; i < COUNT(none); i++) {
+		flock_errno = none[i];
+		CU_ASSERT_EQUAL(loom__journal_open(path, NULL, LOOM__JOURNAL_NEW, &j, &err), 0);
+		CU_ASSERT(j.unlocked);
+		loom__journal_close(&j);
+	}
+	flock_errno = EIO;
+	REFUSED(loom__journal_open(path, NULL, LOOM__JOURNAL_NEW, &j, &err), LOOM_EIO, err, "cannot lock");
+	flock_errno = EWOULDBLOCK;
+	REFUSED(loom__journal_open(path, NULL, LOOM__JOURNAL_NEW, &j, &err), LOOM_EBUSY, err,
+		"another gpuloom is writing");
+	flock_errno = 0;
+	CU_ASSERT_EQUAL(loom__journal_open(path, NULL, LOOM__JOURNAL_NEW, &j, &err), 0);
+	CU_ASSERT(!j.unlocked);
 	loom__journal_close(&j);
 	unlink(path);
 }

@@ -51,7 +51,7 @@ void loom__clean(char *text, size_t room);
 void loom__text_clean(struct loom__text *t, size_t from, const char *keep);
 
 /* Reads a whole regular file into *bytes, which the caller frees. A NUL follows the bytes; *length does not count it.
- * The function rejects directories, devices, and files larger than `most` bytes. */
+ * The function rejects directories, devices, pipes, and files larger than `most` bytes. */
 int loom__read_file(const char *path, size_t most, char **bytes, size_t *length,
 		    struct loom_error *err);
 

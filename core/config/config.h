@@ -65,6 +65,8 @@ const struct loom__entry *loom__config_get(const struct loom_config *cfg, const 
 
 /* Reads a file and the files that it includes. Returns LOOM_EINVAL if this added errors to diag. */
 int loom__config_read(struct loom_config *cfg, const char *path, struct loom__diag *diag);
+/* Returns file i of those that were read, with included ones, or NULL after the last one. */
+const char *loom__config_file(const struct loom_config *cfg, size_t i);
 int loom__config_read_text(struct loom_config *cfg, const char *name, const char *text, size_t length,
 			   struct loom__diag *diag);
 /* Reads variables of the form GPULOOM_SECTION__KEY, where '_' stands for dots and dashes of the section. So one

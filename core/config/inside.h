@@ -86,6 +86,7 @@ struct loom_config {
 	struct loom__entry *variables;
 	struct loom__declared *declared;
 	struct loom__effective *effective;
+	const char *file[LOOM__FILES_MOST]; /* [file_count] the files that were read, as they were named */
 	size_t key_count, entry_count, file_count;
 	struct loom__diag notes; /* mistakes that loom__config_unknown() will report */
 	int failed;              /* memory ran out: entries or values may be missing */

@@ -136,7 +136,7 @@ static int take_file(struct reading *r)
 	} else if (r->cfg->file_count >= LOOM__FILES_MOST) {
 		REFUSE(r, "more than %d files in one configuration", LOOM__FILES_MOST);
 	} else if (!loom__read_file(r->path, LOOM__FILE_MOST, &bytes, &length, &err)) {
-		r->cfg->file_count++;
+		r->cfg->file[r->cfg->file_count++] = loom__config_keep(r->cfg, r->path, strlen(r->path));
 		take_text(r, bytes, length);
 		free(bytes);
 	} else if (err.code == LOOM_ENOMEM) {
@@ -165,4 +165,9 @@ int loom__config_read_text(struct loom_config *cfg, const char *name, const char
 	else
 		take_text(&r, text, length);
 	return loom__config_verdict(cfg, diag, before);
+}
+
+const char *loom__config_file(const struct loom_config *cfg, size_t i)
+{
+	return i < cfg->file_count ? cfg->file[i] : NULL;
 }

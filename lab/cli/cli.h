@@ -27,7 +27,7 @@ struct loom__cli {
 	/* The real standard output. If standard output was closed when gpuloom started, writing to `out` fails; if the
 	 * result goes to a file, this failure is ignored. */
 	FILE *out;
-	int out_is_tty, err_is_tty;
+	int out_is_tty, err_is_tty; /* 1: a terminal on which lines can be redrawn */
 	enum loom__out { LOOM__OUT_OPEN, LOOM__OUT_CLOSED, LOOM__OUT_SPARE } out_state;
 	/* colour: 1 if messages on stderr may have colours; out_colour: 1 if tables on `out` may have colours */
 	int colour, out_colour;
@@ -35,6 +35,7 @@ struct loom__cli {
 	int argc;         /* arguments of the running command */
 	char **argv;
 	const struct loom__usage *const *commands; /* visible commands, in order; ended by NULL */
+	struct loom__files *files;                 /* what the running command reads and writes: files.h */
 };
 
 /* The function of a hidden command, which gpuloom itself or a completion script runs. argv[0] is the name of the

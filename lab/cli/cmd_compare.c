@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpuloom compare: compares interleaved variants, or existing results. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cli/compare.h"
+#include "cli/files.h"
 #include "cli/session.h"
 #include "facts/facts.h"
 #include "ranks/boot.h"
@@ -196,10 +195,10 @@ static struct loom__design design_of(const struct loom__compare_args *a, const s
 	return d;
 }
 
-static struct loom__compare_about about_of(const struct loom__compare_args *a, int argc, char **argv)
+static struct loom__compare_about about_of(const struct loom__cli *cli, const struct loom__compare_args *a)
 {
-	return (struct loom__compare_about){.argc = argc,
-					    .argv = argv,
+	return (struct loom__compare_about){.argc = cli->argc,
+					    .argv = cli->argv,
 					    .confidence = a->confidence,
 					    .margin = a->margin,
 					    .best = a->per_block == 1};
@@ -215,8 +214,8 @@ static void add_usual_metrics(struct loom__compare_args *a, const cJSON *doc)
 		loom__compare_want(a, "cpu_seconds");
 }
 
-/* Fills the document: variants, design, and the verdicts over complete blocks. After a wrong result there are no
- * verdicts. */
+/* Fills the document: variants, design, and the verdicts over complete blocks. There are no verdicts after a wrong
+ * result, nor if check_figures() has found that the results cannot be compared. */
 static int judge(struct loom__compare_args *a, cJSON *doc, struct loom__interleave *x,
 		 struct loom__opened *v, int rc, const struct loom_error *error, struct loom_error *err)
 {
@@ -225,7 +224,8 @@ static int judge(struct loom__compare_args *a, cJSON *doc, struct loom__interlea
 					  x->arm[i].result ? loom__result_document(x->arm[i].result) : NULL);
 	loom__compare_add_run(doc, x, rc, error);
 	add_usual_metrics(a, doc);
-	return loom__compare_judge(doc, a->metric, rc == LOOM_EWRONG || !x->blocks ? 0 : a->metrics, err);
+	int none = rc == LOOM_EWRONG || rc == LOOM_EINVAL || !x->blocks;
+	return loom__compare_judge(doc, a->metric, none ? 0 : a->metrics, err);
 }
 
 /* Runs the A/A comparison, and adds the noise floor to doc. Each of the two copies of the baseline has its own stack,
@@ -267,31 +267,20 @@ out:
 
 /* ---- output --------------------------------------------------------------------------------------- */
 
-/* Writes the reports. The report command reads a file, so it gets the file of --json or a file in memory with the same
- * content. */
-static int report(struct loom__cli *cli, const struct loom__compare_args *a, const char *json)
+/* Writes the reports of the document `json`. */
+static int report(const struct loom__cli *cli, const struct loom__compare_args *a, const char *json)
 {
-	char path[40], command[] = "report", option[] = "-o";
-	char *from = (char *)(uintptr_t)a->json;
-	int own = !a->json || loom__names_stdout(a->json), fd = own ? memfd_create("comparison", MFD_CLOEXEC) : -1;
-	if (own) {
-		int number = fd < 0 ? errno : loom__write_all(fd, json, strlen(json));
-		if (number) {
-			if (fd >= 0)
-				close(fd);
-			return loom__refuse(cli, LOOM_EXIT_FAILURE, "no memory for the report: %s", strerror(number));
-		}
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		from = path;
-	}
+	struct loom__doc doc;
+	struct loom_error err;
 	int status = LOOM_EXIT_OK;
+	if (loom__doc_parse("this comparison", loom__must(strdup(json)), strlen(json), &doc, &err))
+		return loom__refuse(cli, LOOM_EXIT_FAILURE, "%s", err.text);
 	for (size_t i = 0; i < a->output.n; i++) {
-		char *argv[] = {command, from, option, (char *)(uintptr_t)a->output.at[i], NULL};
-		int reported = loom__command_run(cli, &loom__report_usage, 4, argv);
+		const struct loom__report_args args = {.output = a->output.at[i]};
+		int reported = loom__report(cli, &args, &doc, 1);
 		status = status ? status : reported;
 	}
-	if (own)
-		close(fd);
+	loom__doc_free(&doc);
 	return status;
 }
 
@@ -310,7 +299,7 @@ static int inconclusive(const struct loom__compare_args *a, const cJSON *doc)
 }
 
 /* Prints rules, JSON, table, bars and report. Returns the exit code that follows from them. */
-static int finish(struct loom__cli *cli, const struct loom__compare_args *a, cJSON *doc)
+static int finish(const struct loom__cli *cli, const struct loom__compare_args *a, cJSON *doc)
 {
 	size_t failed = 0, undecided = 0;
 	struct loom__text bars = {0}, table = {0};
@@ -353,12 +342,12 @@ static int finish(struct loom__cli *cli, const struct loom__compare_args *a, cJS
 
 /* ---- confs and results ----------------------------------------------------------------------- */
 
-static int compare_confs(struct loom__cli *cli, struct loom__compare_args *a, int argc, char **argv)
+static int compare_confs(const struct loom__cli *cli, struct loom__compare_args *a)
 {
 	size_t n = loom__variant_count(a), opened = 0;
 	struct loom__opened *v = loom__must(calloc(n, sizeof(*v)));
 	struct loom__arm *arm = loom__must(calloc(n, sizeof(*arm)));
-	struct loom__compare_about about = about_of(a, argc, argv);
+	struct loom__compare_about about = about_of(cli, a);
 	cJSON *doc = loom__compare_document(&about);
 	struct loom__interleave x = {.arm = arm, .arms = (unsigned)n};
 	struct loom_error error = {0}, err = {0};
@@ -459,12 +448,8 @@ static int add_result(const struct loom__cli *cli, struct loom__compare_args *a,
 static int read_results(const struct loom__cli *cli, struct loom__compare_args *a, cJSON *doc)
 {
 	struct loom__doc file[MOST_VARIANTS] = {{0}};
+	int status = loom__file_documents(cli, &a->conf.file, file);
 	size_t n = a->conf.file.n;
-	struct loom_error err;
-	int status = LOOM_EXIT_OK;
-	for (size_t i = 0; i < n && !status; i++)
-		if (loom__doc_read(a->conf.file.at[i], &file[i], &err))
-			status = loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
 	if (!status) {
 		loom__foreign_settle(file, n);
 		if (n == 1 && file[0].tool && file[0].kind == LOOM__DOC_COMPARE)
@@ -499,9 +484,9 @@ static void add_leading(struct loom__compare_args *a, const cJSON *doc)
 	}
 }
 
-static int compare_results(struct loom__cli *cli, struct loom__compare_args *a, int argc, char **argv)
+static int compare_results(const struct loom__cli *cli, struct loom__compare_args *a)
 {
-	struct loom__compare_about about = about_of(a, argc, argv);
+	struct loom__compare_about about = about_of(cli, a);
 	cJSON *doc = loom__compare_document(&about);
 	struct loom_error err = {0};
 	struct loom__job job[MOST_VARIANTS];
@@ -542,8 +527,7 @@ static int compare_results(struct loom__cli *cli, struct loom__compare_args *a, 
 static int run_command(struct loom__cli *cli, void *args)
 {
 	struct loom__compare_args *a = args;
-	int argc = cli->argc, status = loom__compare_ready(cli, a);
-	char **argv = cli->argv; /* the report command will replace cli->argv */
+	int status = loom__compare_ready(cli, a);
 	struct loom_error err;
 	if (!status)
 		status = loom__check_stdout(cli, a->json ? a->json : a->output.n ? a->output.at[0] : NULL, a->quiet);
@@ -552,7 +536,7 @@ static int run_command(struct loom__cli *cli, void *args)
 	if (!a->from_results && loom__boot_alone("compare", &err))
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
 	loom__catch_signals();
-	return a->from_results ? compare_results(cli, a, argc, argv) : compare_confs(cli, a, argc, argv);
+	return a->from_results ? compare_results(cli, a) : compare_confs(cli, a);
 }
 
 const struct loom__usage loom__compare_usage = {
@@ -572,6 +556,7 @@ const struct loom__usage loom__compare_usage = {
 		"compare a.ini b.ini --budget 2m -o ab.html\tat most 2 minutes, and a page\n"
 		"compare old.json new.json --fail-on 'seconds: slower > 3%'\tresults of two builds, for CI\n",
     .page = "docs/compare.md",
+    .inputs = 1,
     LOOM__REQUEST(struct loom__compare_args, conf.file, run_command),
     .begin = loom__compare_begin,
     .end = loom__compare_end};

@@ -6,6 +6,7 @@
 
 #include "cli/options.h"
 #include "inspect/candidates.h"
+#include "inspect/child.h"
 #include "inspect/probe.h"
 #include "cli/conf.h"
 #include "cli/schema.h"
@@ -210,11 +211,32 @@ static int is_shared(const struct question *q, const struct loom__candidates *al
 	return q->word[n] == '.';
 }
 
-enum { COMPLETE_MS = 2000 }; /* time limit for code of a plug-in; short, because a shell waits for the answer */
+/* Time limits for code of a plug-in, and for the whole answer. A shell waits for the answer, so the second limit is
+ * real time, which includes the delays of a busy machine. */
+enum { COMPLETE_MS = 1000, COMPLETE_S = 2 };
 
-/* Offers "section.key=value". The sections of plug-ins come from their manifests. Options of a plug-in can be offered
- * only when the plug-in is loaded. It is loaded only if the word begins with its section, or with a section that
- * plug-ins of its kind share. A child process loads the plug-in first, because its code may crash or hang. */
+/* Offers the options of a plug-in, if the word begins with its section, or with a section that plug-ins of its kind
+ * share. The plug-in must be loaded for this. A child process loads it first, because its code may crash or hang. */
+static void offer_options_of(const struct question *q, const struct loom__candidates *all,
+			     const struct loom__candidate *c, struct loom__text *seen)
+{
+	const struct loom_plugin *p;
+	struct loom_error err;
+	char name[100];
+	enum loom_kind kind = (enum loom_kind)c->manifest.kind;
+	int length = snprintf(name, sizeof(name), "%s.%s", loom__kind_section(kind), short_name(&c->manifest));
+	int own = !strncmp(q->word, name, (size_t)length) && q->word[length] == '.';
+	if ((!own && !is_shared(q, all, kind)) ||
+	    loom__plugin_examine(q->cli->self, c->path, COMPLETE_MS, NULL, &err) ||
+	    loom__plugin_load(c->path, LOOM_KIND_NONE, &p, &err))
+		return;
+	if (own)
+		offer_rows(q, name, p->opts);
+	else
+		offer_shared(q, p, seen);
+}
+
+/* Offers "section.key=value". The sections of plug-ins come from their manifests, without code of the plug-ins. */
 static void offer_settings(const struct question *q)
 {
 	size_t n;
@@ -227,27 +249,18 @@ static void offer_settings(const struct question *q)
 		return;
 	for (size_t i = 0; i < all.count; i++) {
 		const struct loom__candidate *c = &all.list[i];
-		const struct loom_plugin *p;
-		struct loom_error err;
-		char name[100];
+		const char *kind = loom__kind_section((enum loom_kind)c->manifest.kind);
 		if (!usable(c))
 			continue;
-		const char *kind = loom__kind_section((enum loom_kind)c->manifest.kind);
-		snprintf(name, sizeof(name), "%s.%s", kind, short_name(&c->manifest));
-		size_t length = strlen(name);
-		int own = !strncmp(q->word, name, length) && q->word[length] == '.';
-		if (!own)
-			offerf(q, "%s.", name);
-		if ((own || is_shared(q, &all, (enum loom_kind)c->manifest.kind)) &&
-		    !loom__plugin_examine(q->cli->self, c->path, COMPLETE_MS, NULL, &err) &&
-		    !loom__plugin_load(c->path, LOOM_KIND_NONE, &p, &err)) {
-			if (own)
-				offer_rows(q, name, p->opts);
-			else
-				offer_shared(q, p, &seen);
-		}
+		char prefix[100];
+		snprintf(prefix, sizeof(prefix), "%s.%s.", kind, short_name(&c->manifest));
+		if (strcmp(q->word, prefix))
+			offer(q, prefix);
 		offerf(q, "%s.use=%s", kind, short_name(&c->manifest));
 	}
+	for (size_t i = 0; i < all.count; i++)
+		if (usable(&all.list[i]))
+			offer_options_of(q, &all, &all.list[i], &seen);
 	loom__text_free(&seen);
 	loom__candidates_free(&all);
 }
@@ -298,6 +311,7 @@ int loom__cmd_complete(struct loom__cli *cli, int argc, char **argv)
 	struct question q = {.cli = cli, .word = argc > 1 ? argv[1] : ""};
 	char *command = argc > 2 ? argv[2] : NULL;
 	const char *before = argc > 3 ? argv[argc - 1] : "";
+	loom__child_deadline(loom__now_ns() + COMPLETE_S * 1000000000ull);
 	if (!command) {
 		offer_commands(&q);
 		return LOOM_EXIT_OK;

@@ -35,6 +35,7 @@ const struct loom__usage loom__config_usage = {
 		    "config show --origin contains\twhere each value comes from\n"
 		    "config schema\tall options\n",
 	.page = "docs/config.md",
+	.inputs = 1,
 	LOOM__REQUEST(struct config_args, conf.file, run)};
 
 struct show {

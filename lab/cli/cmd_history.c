@@ -6,11 +6,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/options.h"
-#include "cli/conf.h"
+#include "cli/files.h"
 #include "facts/must.h"
+#include "lib/hash.h"
 #include "report/document.h"
 #include "report/grid.h"
+#include "report/pool.h"
 #include "report/table.h"
 #include "stats/stats.h"
 
@@ -44,6 +45,7 @@ const struct loom__usage loom__history_usage = {
     .examples = "history results/\tall results of a folder\n"
 		"history results/ --metric nodes_per_s\tanother metric\n",
     .page = "docs/results.md",
+    .inputs = 1,
     LOOM__REQUEST(struct history_args, file, run)};
 
 struct entry {
@@ -54,7 +56,9 @@ struct entry {
 
 struct list {
 	struct entry *at;
-	size_t n, left_out;
+	size_t n, left_out, repeated; /* files that are no results; results that were there before */
+	struct loom__pool pool;
+	struct loom__names content; /* hashes of the samples */
 };
 
 /* Returns 0 for options that affect only how often or under which title a job runs. */
@@ -81,10 +85,31 @@ static char *job_of(const cJSON *result)
 	return t.at;
 }
 
-static int add(struct list *l, const char *path, struct loom_error *err)
+/* Returns 1 if the list has a result with the same samples, such as a copy of the file. The samples must not count
+ * twice. */
+static int is_copy(struct list *l, const cJSON *result)
 {
+	static const char *const key[] = {"started", "samples", "metrics"};
+	uint64_t hash = LOOM__FNV1A;
+	char name[20];
+	size_t known = l->content.count;
+	for (size_t i = 0; i < LOOM__COUNT(key); i++)
+		hash = loom__json_hash(hash, cJSON_GetObjectItemCaseSensitive(result, key[i]));
+	snprintf(name, sizeof(name), "%llx", (unsigned long long)hash);
+	loom__names_add(&l->pool, &l->content, name);
+	return l->content.count == known;
+}
+
+static int add(const struct loom__cli *cli, struct list *l, const char *path, struct loom_error *err)
+{
+	const char *before;
+	if (loom__file_again(cli, path, &before)) {
+		l->repeated++;
+		return 0;
+	}
 	struct entry e = {.path = loom__must(strdup(path))};
-	int rc = loom__doc_read(e.path, &e.doc, err);
+	int rc = loom__file_reads(cli, path, err);
+	rc = rc ? rc : loom__doc_read(e.path, &e.doc, err);
 	if (rc || e.doc.kind != LOOM__DOC_RESULT) {
 		if (!rc) {
 			loom__doc_free(&e.doc);
@@ -93,6 +118,12 @@ static int add(struct list *l, const char *path, struct loom_error *err)
 		free(e.path);
 		return rc;
 	}
+	if (is_copy(l, e.doc.root)) {
+		l->repeated++;
+		loom__doc_free(&e.doc);
+		free(e.path);
+		return 0;
+	}
 	e.job = job_of(e.doc.root);
 	l->at = loom__must(realloc(l->at, (l->n + 1) * sizeof(*l->at)));
 	l->at[l->n++] = e;
@@ -100,7 +131,7 @@ static int add(struct list *l, const char *path, struct loom_error *err)
 }
 
 /* Adds all results in a folder, and counts the files that are not results. */
-static int add_folder(struct list *l, const char *path, struct loom_error *err)
+static int add_folder(const struct loom__cli *cli, struct list *l, const char *path, struct loom_error *err)
 {
 	DIR *d = opendir(path);
 	if (!d)
@@ -109,7 +140,7 @@ static int add_folder(struct list *l, const char *path, struct loom_error *err)
 		struct loom__text name = {0};
 		struct loom_error unread;
 		loom__text_add(&name, "%s/%s", path, f->d_name);
-		if (loom__is_result(f->d_name) && add(l, loom__must_text(&name), &unread))
+		if (loom__input_kind(loom__must_text(&name)) == LOOM__INPUT_DOCUMENT && add(cli, l, name.at, &unread))
 			l->left_out++;
 		loom__text_free(&name);
 	}
@@ -178,7 +209,12 @@ static void add_run(const struct entry *e, const char *metric, const struct chan
 	const cJSON *m = metric_of(e, metric), *version = loom__json_object(e->doc.root, "gpuloom");
 	const char *revision = loom__json_text(version, "revision");
 	int changed = c->verdict == LOOM__STATS_FASTER || c->verdict == LOOM__STATS_SLOWER;
-	double median = loom__json_number(m, "median");
+	double *sample = NULL, *sorted = NULL, median = loom__json_number(m, "median");
+	size_t n = take(e, metric, &sample, 0);
+	if (isnan(median) && !loom__stats_sorted(sample, n, &sorted))
+		median = loom__stats_quantile(sorted, n, 0.5);
+	free(sample);
+	free(sorted);
 	if (runs) {
 		cJSON *o = loom__json_append_object(runs);
 		loom__json_add_text(o, "file", e->path);
@@ -186,7 +222,7 @@ static void add_run(const struct entry *e, const char *metric, const struct chan
 		loom__json_add_text(o, "version", loom__json_text(version, "version"));
 		loom__json_add_text(o, "revision", revision);
 		loom__json_add_number(o, "median", median);
-		loom__json_add_number(o, "samples", (double)loom__json_length(loom__json_list(m, "samples")));
+		loom__json_add_number(o, "samples", (double)n);
 		if (c->known)
 			loom__json_add_number(o, "ratio", c->ratio);
 		else
@@ -197,7 +233,7 @@ static void add_run(const struct entry *e, const char *metric, const struct chan
 	}
 	loom__grid_cell(g, 0, "%.20s", loom__json_text(e->doc.root, "started"));
 	loom__grid_cell(g, 0, "%.14s", *revision ? revision : loom__json_text(version, "version"));
-	loom__grid_cell(g, 0, "%s", LOOM__METRIC(median, m->string, loom__json_text(m, "unit")));
+	loom__grid_cell(g, 0, "%s", isnan(median) ? "" : LOOM__METRIC(median, m->string, loom__json_text(m, "unit")));
 	loom__grid_cell(g, 0, "%s", c->known ? LOOM__CHANGE(c->ratio) : "");
 	loom__grid_cell(g, 0, "%s%s", changed ? "<-- " : "", changed ? loom__stats_verdict_name(c->verdict) : "");
 }
@@ -314,7 +350,7 @@ static int run(struct loom__cli *cli, void *args)
 	for (size_t i = 0; i < a->file.n && !rc; i++) {
 		struct stat st;
 		int folder = !stat(a->file.at[i], &st) && S_ISDIR(st.st_mode);
-		rc = folder ? add_folder(&l, a->file.at[i], &err) : add(&l, a->file.at[i], &err);
+		rc = folder ? add_folder(cli, &l, a->file.at[i], &err) : add(cli, &l, a->file.at[i], &err);
 	}
 	int status = rc ? LOOM_EXIT_USAGE : LOOM_EXIT_OK;
 	if (rc)
@@ -324,6 +360,9 @@ static int run(struct loom__cli *cli, void *args)
 	if (l.left_out)
 		loom__say_warning(cli, "%zu other file%s ignored: not a result of `gpuloom run`", l.left_out,
 				  l.left_out == 1 ? " was" : "s were");
+	if (l.repeated)
+		loom__say_warning(cli, "%zu file%s left out: the list already has the same samples", l.repeated,
+				  l.repeated == 1 ? " was" : "s were");
 	if (!rc) {
 		qsort(l.at, l.n, sizeof(*l.at), by_job_and_time);
 		status = print(cli, a, &l);
@@ -334,5 +373,6 @@ static int run(struct loom__cli *cli, void *args)
 		free(l.at[i].job);
 	}
 	free(l.at);
+	loom__pool_free(&l.pool);
 	return status;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/conf.h"
+#include "cli/files.h"
 #include "cli/report.h"
 #include "cli/session.h"
 #include "cli/sweep.h"
@@ -36,9 +37,9 @@ static const struct loom__option options[] = {
      "the source tree",
      LOOM__AT(struct papers_args, keep, STR)},
     {"output", "FILE", "also write a report, named " LOOM__REPORT_SUFFIXES " or .json",
-     LOOM__AT(struct papers_args, output, STR), .letter = 'o', .writes = 1},
+     LOOM__AT(struct papers_args, output, STR), .letter = 'o', .writes = LOOM__WRITES_RESULT},
     {"json", "FILE|-", "write the rows and their claims as JSON; '-' is standard output, instead of the table",
-     LOOM__AT(struct papers_args, json, STR), .writes = 1},
+     LOOM__AT(struct papers_args, json, STR), .writes = LOOM__WRITES_RESULT},
     {"page", NULL, "print docs/papers.md", LOOM__AT(struct papers_args, page, BOOL)},
     {"check", NULL,
      "check that each figure and table has one row, that no two confs write the same file, and that kept "
@@ -417,6 +418,13 @@ static void note_list(void *both, const char *list)
 	}
 }
 
+static void kept_name(const struct one *o, struct loom__text *path)
+{
+	loom__text_add(path, "%s/", o->p->args->keep);
+	loom__figure_file(o->row->figure, path);
+	loom__text_add(path, ".jsonl");
+}
+
 static int keep(const struct one *o)
 {
 	struct loom__pool pool = {0};
@@ -431,9 +439,7 @@ static int keep(const struct one *o)
 	note_list(both, o->source->spec.opts.pareto);
 	if (!names.count)
 		note_metric(both, "seconds");
-	loom__text_add(&path, "%s/", o->p->args->keep);
-	loom__figure_file(f, &path);
-	loom__text_add(&path, ".jsonl");
+	kept_name(o, &path);
 	double took = o->began_ns ? (double)(loom__now_ns() - o->began_ns) / 1e9 : NAN;
 	int rc = loom__kept_write(&o->source->view, f, names.name, names.count, took, &text, &err);
 	rc = rc ? rc : loom__write_file(loom__must_text(&path), loom__must_text(&text), text.length, &err);
@@ -445,18 +451,21 @@ static int keep(const struct one *o)
 	return rc ? loom__refuse(o->p->cli, LOOM_EXIT_FAILURE, "%s", err.text) : LOOM_EXIT_OK;
 }
 
-/* Appends the name of the report of a row. If the command draws several parts of a figure, the name of a part precedes the
- * suffix, as in FILE-interrupts.svg. */
+/* Appends the name of the report of a row. If the command draws several rows, the name of the row precedes the suffix,
+ * as in FILE-hiss-figure-4-interrupts.svg. */
 static void report_name(const struct one *o, struct loom__text *name)
 {
-	const char *output = o->p->args->output, *dot = strrchr(output, '.'), *part = o->row->figure->part;
+	const char *output = o->p->args->output, *dot = strrchr(output, '.');
 	size_t drawn = 0;
 	for (size_t i = 0; i < o->p->rows; i++)
 		drawn += o->p->row[i].figure != NULL;
-	if (drawn > 1 && *part && dot)
-		loom__text_add(name, "%.*s-%s%s", (int)(dot - output), output, part, dot);
-	else
-		loom__text_add(name, "%s", output);
+	int n = drawn > 1 && dot ? (int)(dot - output) : (int)strlen(output);
+	loom__text_add(name, "%.*s", n, output);
+	if (output[n]) {
+		loom__text_add(name, "-");
+		loom__figure_file(o->row->figure, name);
+		loom__text_add(name, "%s", dot);
+	}
 }
 
 static int report(const struct one *o)
@@ -589,6 +598,26 @@ static int run_conf(struct one *o)
 	return status;
 }
 
+/* Records the files that a row reads and writes. Returns an exit code. */
+static int use_files(const struct one *o)
+{
+	const struct papers_args *a = o->p->args;
+	struct loom__text kept = {0}, drawn = {0};
+	struct loom_error err;
+	int rc = a->from ? loom__file_reads(o->p->cli, a->from, &err) : 0;
+	if (a->keep && !rc) {
+		kept_name(o, &kept);
+		rc = loom__file_writes(o->p->cli, "--keep", loom__must_text(&kept), LOOM__WRITES_EITHER, &err);
+	}
+	if (a->output && !rc) {
+		report_name(o, &drawn);
+		rc = loom__file_writes(o->p->cli, "--output", loom__must_text(&drawn), LOOM__WRITES_RESULT, &err);
+	}
+	loom__text_free(&kept);
+	loom__text_free(&drawn);
+	return rc ? loom__refuse(o->p->cli, LOOM_EXIT_USAGE, "papers: %s", err.text) : LOOM_EXIT_OK;
+}
+
 static int run_row(struct papers *p, struct loom__paper_row *r)
 {
 	struct one o = {.p = p, .row = r};
@@ -597,6 +626,9 @@ static int run_row(struct papers *p, struct loom__paper_row *r)
 	for (size_t i = 0; i < p->sources; i++)
 		if (&p->source[i]->figure == r->figure)
 			o.source = p->source[i];
+	int status = use_files(&o);
+	if (status)
+		return status;
 	if (p->args->from) {
 		if (loom__kept_read(p->args->from, &doc, &err))
 			return loom__refuse(p->cli, LOOM_EXIT_USAGE, "%s", err.text);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/files.h"
 #include "cli/report.h"
 #include "papers/papers.h"
 #include "report/foreign.h"
@@ -15,7 +16,7 @@ static const struct loom__option options[] = {
     {"output", "FILE",
      "output file, named " LOOM__REPORT_SUFFIXES " or .json; '-' is standard output. Default: "
      "Markdown to standard output",
-     LOOM__AT(struct loom__report_args, output, STR), .letter = 'o'},
+     LOOM__AT(struct loom__report_args, output, STR), .letter = 'o', .writes = LOOM__WRITES_RESULT},
     {"format", "FORMAT", "html, md, csv, svg, png, pdf, gp, junit, openmetrics or json, whatever the name of the file",
      LOOM__AT(struct loom__report_args, format, STR)},
     {"metric", "NAME[,NAME]", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, metric, STR)},
@@ -38,10 +39,9 @@ static int run(struct loom__cli *cli, void *args);
 const struct loom__usage loom__report_usage = {
     .command = "report",
     .synopsis = "RESULT... [-o FILE] [options]",
-    .about =
-	"Creates tables and plots from results of run, compare and sweep. Needs the files only, no\n"
-	"plug-in and no device. Several results of `gpuloom run` can share one report. Also reads files of\n"
-	"hyperfine, Google Benchmark, nvbench, nccl-tests and OSU micro-benchmarks.\n",
+    .about = "Creates tables and plots from results of run, compare and sweep. Needs the files only, no\n"
+	     "plug-in and no device. Several results of `gpuloom run` can share one report. Also reads files of\n"
+	     "hyperfine, Google Benchmark, nvbench, nccl-tests and OSU micro-benchmarks.\n",
     .notes = "  .html  one self-contained page      .csv   one row per sample\n"
 	     "  .md    tables for a pull request    .gp    a gnuplot script with its data\n"
 	     "  .svg   the plots                    .json  medians, intervals, effects\n"
@@ -52,6 +52,7 @@ const struct loom__usage loom__report_usage = {
 		"report study.jsonl -o study.svg --plot lines\ta plot for a paper\n"
 		"report study.jsonl -o study.csv\ta row per sample\n",
     .page = "docs/report.md",
+    .inputs = 1,
     LOOM__REQUEST(struct loom__report_args, file, run)};
 
 static enum loom__report_format format_of(const struct loom__cli *cli, const struct loom__report_args *a)
@@ -248,6 +249,12 @@ int loom__report_view(const struct loom__cli *cli, const struct loom__report_arg
 		loom__say_error(cli, "report: %s", err.text);
 		return rc == LOOM_ENOMEM ? LOOM_EXIT_FAILURE : LOOM_EXIT_USAGE;
 	}
+	if (view->repeated)
+		loom__say_warning(cli, "%zu sample%s in the files more than once, and count%s once", view->repeated,
+				  view->repeated == 1 ? " is" : "s are", view->repeated == 1 ? "s" : "");
+	for (size_t i = 0; i < docs; i++)
+		if (doc[i].torn)
+			loom__say_warning(cli, "'%s': ignoring an incomplete last line", doc[i].path);
 	if (view->kind == LOOM__DOC_SWEEP)
 		loom__figure_marks(loom__json_object(view->head, "paper"), view, settings);
 	/* Options of the line plot also request the line plot. */
@@ -256,27 +263,14 @@ int loom__report_view(const struct loom__cli *cli, const struct loom__report_arg
 	return LOOM_EXIT_OK;
 }
 
-static int report(const struct loom__cli *cli, const struct loom__report_args *a, struct loom__doc *doc)
+int loom__report(const struct loom__cli *cli, const struct loom__report_args *a, const struct loom__doc *doc,
+		 size_t docs)
 {
-	struct loom_error err;
 	struct loom__view view;
 	struct loom__report_settings settings;
-	if (format_of(cli, a) == LOOM__REPORT_FORMATS)
-		return LOOM_EXIT_USAGE;
-	for (size_t i = 0; i < a->file.n; i++) {
-		int rc = loom__doc_read(a->file.at[i], &doc[i], &err);
-		if (!rc)
-			continue;
-		loom__say_error(cli, "%s", err.text);
-		return rc == LOOM_ENOMEM || rc == LOOM_EIO ? LOOM_EXIT_FAILURE : LOOM_EXIT_USAGE;
-	}
-	loom__foreign_settle(doc, a->file.n);
-	int status = loom__report_view(cli, a, doc, a->file.n, &view, &settings);
+	int status = loom__report_view(cli, a, doc, docs, &view, &settings);
 	if (status)
 		return status;
-	for (size_t i = 0; i < a->file.n; i++)
-		if (doc[i].torn)
-			loom__say_warning(cli, "'%s': ignoring an incomplete last line", doc[i].path);
 	status = loom__report_write(cli, a, &view, &settings);
 	loom__view_free(&view);
 	return status;
@@ -284,13 +278,19 @@ static int report(const struct loom__cli *cli, const struct loom__report_args *a
 
 static int run(struct loom__cli *cli, void *args)
 {
-	const struct loom__report_args *a = args;
+	struct loom__report_args *a = args;
 	if (!a->file.n)
 		return loom__refuse(cli, LOOM_EXIT_USAGE,
 				    "report: no result given: try `gpuloom run CONF --json r.json`, then "
 				    "`gpuloom report r.json -o r.html`");
+	if (format_of(cli, a) == LOOM__REPORT_FORMATS)
+		return LOOM_EXIT_USAGE;
 	struct loom__doc *doc = loom__must(calloc(a->file.n, sizeof(*doc)));
-	int status = report(cli, a, doc);
+	int status = loom__file_documents(cli, &a->file, doc);
+	if (!status) {
+		loom__foreign_settle(doc, a->file.n);
+		status = loom__report(cli, a, doc, a->file.n);
+	}
 	for (size_t i = 0; i < a->file.n; i++)
 		loom__doc_free(&doc[i]);
 	free(doc);

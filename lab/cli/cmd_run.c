@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/conf.h"
+#include "cli/files.h"
 #include "cli/run.h"
 #include "cli/session.h"
 #include "cli/sweep.h"
@@ -37,7 +38,7 @@ static const struct loom__option options[] = {
     {"json", "FILE|-",
      "write the result as JSON (a sweep: one line per sample); '-' is standard output, instead of "
      "the table",
-     LOOM__AT(struct run_args, json, STR), .writes = 1},
+     LOOM__AT(struct run_args, json, STR), .writes = LOOM__WRITES_EITHER},
     LOOM__OPTION_DERIVE(struct run_args),
     {"verbose", NULL, "also show what plug-ins chose where the conf leaves a choice: providers, cores, etc.",
      LOOM__AT(struct run_args, verbose, BOOL), .letter = 'v'},
@@ -47,7 +48,7 @@ static const struct loom__option options[] = {
     {"trace", "FILE",
      "write the timeline of the last execution (steals, idle times, a sample of the tasks) for "
      "chrome://tracing or Perfetto",
-     LOOM__AT(struct run_args, trace, STR), .writes = 1},
+     LOOM__AT(struct run_args, trace, STR), .writes = LOOM__WRITES_RESULT},
     {"trace-every", "N", "record one of every N tasks in the timeline; 0: none",
      LOOM__AT(struct run_args, trace_every, U32), .dflt = "100", .max = 1u << 30},
     LOOM__OPTIONS_SWEEP(struct run_args),
@@ -75,6 +76,7 @@ const struct loom__usage loom__run_usage = {
 		    "run contains --set scheduler.use=static\tanother scheduler\n"
 		    "run -n 2 pingpong\tmessages between two ranks\n",
 	.page = "docs/reading-output.md",
+	.inputs = 1,
 	LOOM__REQUEST(struct run_args, conf.file, run)};
 
 const struct loom__usage loom__rerun_usage = {
@@ -87,6 +89,7 @@ const struct loom__usage loom__rerun_usage = {
     .examples = "rerun r.json\tthe same run once more\n"
 		"rerun r.json --set device.cpu.workers=1\tthe same with another option\n",
     .page = "docs/results.md",
+    .inputs = 1,
     LOOM__REQUEST(struct run_args, conf.file, rerun)};
 
 static int print(const struct loom__cli *cli, const struct run_args *a, const struct loom_result *r)
@@ -97,7 +100,7 @@ static int print(const struct loom__cli *cli, const struct run_args *a, const st
 		loom__json_append_text(command, cli->argv[i]);
 	loom__must(loom__json_broken(doc) ? NULL : doc);
 	loom__result_warn(doc);
-	if (a->conf.file.n == 1 && loom__is_result(a->conf.file.at[0]) && !a->quiet)
+	if (a->conf.file.n == 1 && loom__input_kind(a->conf.file.at[0]) == LOOM__INPUT_DOCUMENT && !a->quiet)
 		loom__rerun_tell(cli, a->conf.file.at[0], doc);
 	loom__must(loom__json_broken(doc) ? NULL : doc);
 	char *json = a->json ? loom__must(loom__json_print(doc, 1)) : NULL;
@@ -256,6 +259,8 @@ static int run_once(struct loom__cli *cli, struct run_args *a, struct loom_confi
 	if (a->sweep.resume || a->sweep.restart)
 		return loom__refuse(cli, LOOM_EXIT_USAGE,
 				    "run: --%s requires a conf with [sweep]", a->sweep.resume ? "resume" : "restart");
+	if (a->json && loom__file_keeps_sweep("--json", a->json, &err))
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "run: %s", err.text);
 	int status = loom__conf_plan(cli, cfg, &plan);
 	if (status)
 		return status;
@@ -314,7 +319,7 @@ static int run(struct loom__cli *cli, void *args)
 static int rerun(struct loom__cli *cli, void *args)
 {
 	const struct run_args *a = args;
-	if (a->conf.file.n == 1 && loom__is_result(a->conf.file.at[0]))
+	if (a->conf.file.n == 1 && loom__input_kind(a->conf.file.at[0]) == LOOM__INPUT_DOCUMENT)
 		return run(cli, args);
 	return loom__refuse(
 	    cli, LOOM_EXIT_USAGE,

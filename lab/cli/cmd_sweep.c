@@ -107,6 +107,7 @@ const struct loom__usage loom__sweep_usage = {
 		"sweep uts --vary device.cpu.workers=1,2 -o s.jsonl --report s.html\twith a page\n"
 		"sweep uts --vary device.cpu.workers=1,2 -o s.jsonl --resume\tcontinues after Ctrl-C\n",
     .page = "docs/sweeps.md",
+    .inputs = 1,
     LOOM__REQUEST(struct sweep_args, conf.file, run)};
 
 static int run(struct loom__cli *cli, void *args)

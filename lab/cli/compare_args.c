@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "cli/compare.h"
+#include "cli/files.h"
 #include "report/report.h"
 #include "facts/must.h"
-#include "facts/write.h"
 
 static int take_metric(void *args, const char *list, struct loom_error *err)
 {
@@ -72,7 +71,7 @@ static int take_output(void *args, const char *value, struct loom_error *err)
 	if (f == LOOM__REPORT_FORMATS || !strcmp(value, "-"))
 		return LOOM__FAIL(err, LOOM_EINVAL,
 				  "-o %s: its name must end in " LOOM__REPORT_SUFFIXES, value);
-	return loom__write_check(value, err);
+	return 0;
 }
 
 static const char *const orders[] = {"abba", "random", NULL};
@@ -116,7 +115,7 @@ const struct loom__option loom__compare_options[] = {
      "compare despite this difference: a fact of the environment, 'workload', or an option of the workload",
      AT(allowed, NONE)},
     {"json", "FILE|-", "write the comparison as JSON; '-' is standard output, instead of the table", AT(json, STR),
-     .writes = 1},
+     .writes = LOOM__WRITES_RESULT},
     {"output", "FILE", "write a report; its name ends in " LOOM__REPORT_SUFFIXES "; may be repeated",
      .take = take_output, .letter = 'o'},
     {"quiet", NULL, "no table, no progress", AT(quiet, BOOL)},
@@ -124,28 +123,18 @@ const struct loom__option loom__compare_options[] = {
     {0}};
 #undef AT
 
-/* Returns 1 for names of results. Programs that print tables are often redirected to .txt, .out or .log. */
-static int is_result(const char *path)
-{
-	static const char *const suffix[] = {".json", ".txt", ".out", ".log"};
-	const char *dot = strrchr(path, '.');
-	for (size_t i = 0; dot && dot > path && i < LOOM__COUNT(suffix); i++)
-		if (!strcasecmp(dot, suffix[i]))
-			return 1;
-	return 0;
-}
-
 static int check(const struct loom__cli *cli, struct loom__compare_args *a)
 {
 	size_t results = 0;
 	for (size_t i = 0; i < a->conf.file.n; i++)
-		results += is_result(a->conf.file.at[i]);
+		results += loom__input_kind(a->conf.file.at[i]) != LOOM__INPUT_CONF;
 	const char *fault = NULL;
 	a->from_results = results > 0;
 	if (!a->conf.file.n)
 		fault = "no conf given: try `gpuloom compare conf/contains.ini --vary scheduler.use=mgws,static`";
 	else if (results && results < a->conf.file.n)
-		fault = "results (.json, .txt, .out, .log) and confs cannot be mixed: run the conf first";
+		fault =
+		    "results (.json, .txt, .out, .log, also with .gz) and confs cannot be mixed: run the conf first";
 	else if (results && (a->factors || a->conf.set.n || a->aa || a->budget))
 		fault = "--vary, --set, --aa and --budget require confs, not results";
 	else if (!results && loom__variant_count(a) < 2)
@@ -178,7 +167,11 @@ void loom__compare_begin(struct loom__cli *cli, void *args)
 
 int loom__compare_ready(const struct loom__cli *cli, struct loom__compare_args *a)
 {
+	struct loom_error err;
 	int status = loom__derive_option(cli, a->derive, &a->derived);
+	for (size_t i = 0; i < a->output.n && !status; i++)
+		if (loom__file_writes(cli, "--output", a->output.at[i], LOOM__WRITES_RESULT, &err))
+			status = loom__refuse(cli, LOOM_EXIT_USAGE, "compare: %s", err.text);
 	if (status)
 		return status;
 	a->usual_metrics = !a->metrics;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/conf.h"
+#include "cli/files.h"
 #include "facts/must.h"
 #include "inspect/probe.h"
 #include "papers/papers.h"
@@ -71,12 +72,19 @@ int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a
 	struct loom__diag diag = {0};
 	if (loom_config_create(cfg, &err))
 		return loom__refuse(cli, LOOM_EXIT_FAILURE, "%s", err.text);
-	int status = LOOM_EXIT_OK;
+	int status = LOOM_EXIT_OK, rc = 0;
+	const char *file;
 	for (size_t i = 0; i < a->file.n && !status; i++)
-		if (loom__is_result(a->file.at[i]))
+		if (loom__input_kind(a->file.at[i]) == LOOM__INPUT_DOCUMENT) {
 			status = loom__result_conf(cli, a->file.at[i], a->trust, *cfg, &diag);
-		else
+			rc = rc ? rc : loom__file_reads(cli, a->file.at[i], &err);
+		} else {
 			read_named(cli, a->file.at[i], *cfg, &diag);
+		}
+	for (size_t i = 0; !rc && (file = loom__config_file(*cfg, i)); i++)
+		rc = loom__file_reads(cli, file, &err);
+	if (rc && !status)
+		status = loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
 	loom__config_read_environment(*cfg, environ, &diag);
 	for (size_t i = 0; i < a->set.n; i++)
 		set_one(*cfg, &a->set.at[i], i + 1, &diag);
@@ -141,6 +149,11 @@ int loom__conf_plan_config(const struct loom__cli *cli, struct loom_config *cfg,
 	}
 	int status = print_mistakes(&diag);
 	loom__diag_free(&diag);
+	struct loom_error err;
+	if (!rc && !status && loom__files_of_plan(cli, plan, &err)) {
+		loom__plan_free(plan);
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
+	}
 	if (rc == LOOM_ENOMEM)
 		return LOOM_EXIT_FAILURE;
 	return rc == LOOM_EUNAVAIL ? LOOM_EXIT_UNAVAILABLE : rc && !status ? LOOM_EXIT_FAILURE : status;

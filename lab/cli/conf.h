@@ -78,8 +78,6 @@ int loom__conf_named(const struct loom__cli *cli, const char *name, char **path,
 void loom__conf_summary(const char *path, struct loom__text *shows, struct loom__text *takes);
 
 /* A result may stand in place of a conf, because it contains everything that is needed to repeat its run. */
-/* Returns 1 if `path` has the name of a result and not of a conf. */
-int loom__is_result(const char *path);
 /* Sets the options of the result's run in cfg. If `trust` is 0, rejects options that name commands to run, plug-ins to
  * load or files to write. Prints errors and returns an exit code. */
 int loom__result_conf(const struct loom__cli *cli, const char *path, int trust, struct loom_config *cfg,

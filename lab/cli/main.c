@@ -169,6 +169,13 @@ static int dispatch(struct loom__cli *cli, int argc, char **argv)
 	return run ? run(cli, argc - 1, argv + 1) : loom__command_run(cli, command, argc - 1, argv + 1);
 }
 
+/* Returns 1 if descriptor `fd` is a terminal on which lines can be redrawn and coloured. */
+static int is_terminal(int fd)
+{
+	const char *term = getenv("TERM");
+	return isatty(fd) && term && *term && strcmp(term, "dumb");
+}
+
 int main(int argc, char **argv)
 {
 	reset_signals();
@@ -178,11 +185,11 @@ int main(int argc, char **argv)
 	static char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	struct loom__cli cli = {.self = n > 0 ? self : (const char *)getauxval(AT_EXECFN), /* there may be no /proc */
-				.out_is_tty = isatty(1),
+				.out_is_tty = is_terminal(1),
 				.out_state = closed & 2 ? LOOM__OUT_CLOSED : LOOM__OUT_OPEN,
-				.err_is_tty = isatty(2)};
-	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
-	int colour = !(no_colour && *no_colour) && !(term && !strcmp(term, "dumb"));
+				.err_is_tty = is_terminal(2)};
+	const char *no_colour = getenv("NO_COLOR");
+	int colour = !(no_colour && *no_colour);
 	cli.colour = cli.err_is_tty && colour;
 	cli.out_colour = cli.out_is_tty && colour;
 	cli.out = guard_stdout(&cli);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/options.h"
+#include "cli/files.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "config/config.h"
 #include "facts/must.h"
-#include "facts/write.h"
 #include "report/table.h"
 
 const char *const loom__log_levels[] = {"error", "warn", "info", "debug", NULL};
@@ -254,8 +254,7 @@ static int take_option(const struct reader *r, int *i)
 		}
 		loom__say_error(r->cli, "%s: %s", r->usage->command, err.text);
 	} else {
-		if (!read_value(o, value, r->args, &err) &&
-		    (!o->writes || !loom__write_check(value, &err)))
+		if (!read_value(o, value, r->args, &err))
 			return 0;
 		loom__say_error(r->cli, "%s: --%s: %s", r->usage->command, o->name, err.text);
 	}
@@ -307,20 +306,42 @@ static int read_options(const struct loom__cli *cli, const struct loom__usage *u
 	return status;
 }
 
+/* Records the outputs of the command, after all options were found right, and makes its inputs readable. Returns an
+ * exit code. */
+static int use_files(const struct loom__cli *cli, const struct loom__usage *u, void *args)
+{
+	const struct loom__words *words = (void *)((char *)args + u->words);
+	struct loom_error err;
+	int rc = 0;
+	for (const struct loom__option *o = u->options; o && o->name && !rc; o++) {
+		const char *path = o->writes ? *(const char **)((char *)args + o->offset) : NULL;
+		char what[40];
+		snprintf(what, sizeof(what), "--%s", o->name);
+		if (path)
+			rc = loom__file_writes(cli, what, path, o->writes, &err);
+	}
+	for (size_t i = 0; u->inputs && i < words->n && !rc; i++)
+		rc = loom__file_input(&words->at[i], &err);
+	return rc ? loom__refuse(cli, LOOM_EXIT_USAGE, "%s: %s", u->command, err.text) : LOOM_EXIT_OK;
+}
+
 int loom__command_run(struct loom__cli *cli, const struct loom__usage *u, int argc, char **argv)
 {
 	void *args = loom__must(calloc(1, u->size));
 	cli->argc = argc;
 	cli->argv = argv;
+	loom__files_begin(cli);
 	if (u->begin)
 		u->begin(cli, args);
 	int status = read_options(cli, u, argc, argv, args);
 	if (!status) {
-		status = u->run(cli, args);
+		status = use_files(cli, u, args);
+		status = status ? status : u->run(cli, args);
 		free_options(u, args);
 	}
 	if (u->end)
 		u->end(args);
+	loom__files_end(cli);
 	free(args);
 	return status < 0 ? LOOM_EXIT_OK : status;
 }

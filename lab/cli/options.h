@@ -23,6 +23,14 @@ struct loom__settings {
 	size_t n;
 };
 
+/* What an option does with the file that it names. */
+enum loom__writes {
+	LOOM__WRITES_NOTHING,
+	LOOM__WRITES_RESULT, /* replaces it */
+	LOOM__WRITES_SWEEP,  /* appends samples to the file of a sweep */
+	LOOM__WRITES_EITHER, /* one of both, as the conf decides */
+};
+
 struct loom__option {
 	const char *name;  /* "json" for the option --json; NULL ends the table */
 	const char *value; /* the placeholder in --help, such as "FILE|-"; NULL: the choices, or none */
@@ -44,7 +52,7 @@ struct loom__option {
 	const char *const *choices; /* LOOM_OPT_ENUM only; ended by NULL */
 	double min, max;            /* bounds of the value; both 0: none */
 	char letter;                /* 'o' for the alias -o; 0: none */
-	char writes;                /* 1: the value is an output file ('-': standard output), which must be writable */
+	enum loom__writes writes;   /* for output files ('-': standard output), which must be writable */
 };
 
 #define LOOM__AT(S, field, opt_type)                                                               \
@@ -58,6 +66,7 @@ struct loom__usage {
 	const char *examples; /* command lines without the word gpuloom, each with a tab and a comment */
 	const char *page;     /* the page that explains the command: "docs/compare.md" */
 	const struct loom__option *options; /* --help and -h need no row */
+	int inputs;           /* 1: the words are input files; '-' is standard input, and pipes are read once */
 	size_t words;         /* offset of the struct loom__words for arguments that are not options */
 	size_t size;          /* size of the command's struct */
 	/* Executes the command after its options have been parsed. Returns an exit code. */

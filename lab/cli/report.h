@@ -30,4 +30,8 @@ int loom__report_view(const struct loom__cli *cli, const struct loom__report_arg
 int loom__report_write(const struct loom__cli *cli, const struct loom__report_args *a,
 		       const struct loom__view *view, const struct loom__report_settings *settings);
 
+/* Calls both functions. Returns an exit code. */
+int loom__report(const struct loom__cli *cli, const struct loom__report_args *a, const struct loom__doc *doc,
+		 size_t docs);
+
 #endif

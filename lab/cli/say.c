@@ -15,33 +15,37 @@
 #include "report/markup.h"
 #include "report/table.h"
 
-/* Indents all lines but the first, so that quoted text cannot look like a message of gpuloom. */
-static void put_lines(const struct loom__text *t)
+/* Appends the lines of t. Indents all lines but the first, so that quoted text cannot look like a message of gpuloom.
+ */
+static void add_lines(const struct loom__text *t, struct loom__text *out)
 {
 	for (const char *line = loom__must_text(t), *end; *line; line = end) {
 		end = strchrnul(line, '\n');
 		end += *end == '\n';
 		if (line > t->at && *line != ' ' && *line != '\n')
-			fputs("  ", stderr);
-		fwrite(line, 1, (size_t)(end - line), stderr);
+			loom__text_add(out, "  ");
+		loom__text_put(out, line, (size_t)(end - line));
 	}
-	fputc('\n', stderr);
 }
 
+/* Writes each message by one write(), so that messages of several ranks do not run into each other. */
 static void say(const struct loom__cli *cli, const char *what, int colour, const char *fmt, va_list args)
 {
-	struct loom__text text = {0};
+	struct loom__text text = {0}, all = {0};
 	char *said = NULL;
-	if (cli->colour && *what)
-		fprintf(stderr, "gpuloom: \033[1;%dm%s:\033[0m ", colour, what);
-	else
-		fprintf(stderr, *what ? "gpuloom: %s: " : "gpuloom: %s", what);
 	if (vasprintf(&said, fmt, args) < 0)
 		said = loom__must(NULL);
 	loom__text_add(&text, "%s", said);
 	loom__text_clean(&text, 0, "\n\t");
-	put_lines(&text);
+	if (cli->colour && *what)
+		loom__text_add(&all, "gpuloom: \033[1;%dm%s:\033[0m ", colour, what);
+	else
+		loom__text_add(&all, "gpuloom: %s%s", what, *what ? ": " : "");
+	add_lines(&text, &all);
+	loom__text_add(&all, "\n");
+	fputs(loom__must_text(&all), stderr);
 	loom__text_free(&text);
+	loom__text_free(&all);
 	free(said);
 }
 

@@ -103,5 +103,7 @@ void loom__log_line(void *arg, int level, const char *who, const char *text)
 {
 	static const char *const name[] = {"error", "warning", "info", "debug"};
 	(void)arg;
-	loom__print(stderr, "gpuloom: %s: %s: %s\n", name[level < 0 || level > 3 ? 3 : level], who, text);
+	int own = !strcmp(who, "gpuloom");
+	loom__print(stderr, "gpuloom: %s: %s%s%s\n", name[level < 0 || level > 3 ? 3 : level], own ? "" : who,
+		    own ? "" : ": ", text);
 }

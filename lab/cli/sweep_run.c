@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/files.h"
 #include "cli/report.h"
 #include "cli/session.h"
 #include "cli/sweep.h"
@@ -59,13 +60,15 @@ static void show_end(const struct loom__sweep_session *s)
 	}
 	if (s->params->quiet)
 		return;
-	fprintf(stderr, "gpuloom: %zu configurations: %zu complete, %zu skipped, %zu failed; %zu new samples",
-		s->sweep.configs - elsewhere, done, skipped, failed, s->sweep.taken);
+	struct loom__text more = {0};
 	if (elsewhere)
-		fprintf(stderr, "; %zu more configurations belong to other shards", elsewhere);
+		loom__text_add(&more, "; %zu more configurations belong to other shards", elsewhere);
 	if (loom__sweep_output(s))
-		loom__print(stderr, "; see `gpuloom report %s -o sweep.html`", loom__sweep_output(s));
-	fputs("\n", stderr);
+		loom__text_add(&more, "; see `gpuloom report %s -o sweep.html`", loom__sweep_output(s));
+	loom__say_note(s->cli, "%zu configurations: %zu complete, %zu skipped, %zu failed; %zu new samples%s",
+		       s->sweep.configs - elsewhere, done, skipped, failed, s->sweep.taken,
+		       more.length ? loom__must_text(&more) : "");
+	loom__text_free(&more);
 	if (s->sweep.out_of_budget && done + skipped + failed + elsewhere < s->sweep.configs)
 		loom__say_warning(s->cli, "the budget is used up%s",
 				  loom__sweep_output(s) ? "; --resume continues" : "");
@@ -248,6 +251,10 @@ static int run(struct loom__sweep_session *s)
 		loom__journal_close(&s->journal);
 		return loom__exit_of(rc);
 	}
+	if (s->journal.unlocked)
+		loom__say_warning(s->cli,
+				  "the file system of '%s' has no locks: let no other gpuloom write to this file",
+				  loom__sweep_output(s));
 	s->shown_ns = loom__now_ns();
 	rc = loom__sweep_run(&s->sweep, &err);
 	struct loom_error unended;
@@ -308,8 +315,14 @@ static int prepare(struct loom__sweep_session *s)
 	const struct loom__sweep_spec *spec = s->spec;
 	struct loom_error err;
 	size_t runnable = 0;
-	if (*spec->opts.report && !s->params->dry_run && loom__write_check(spec->opts.report, &err))
-		return loom__refuse(s->cli, LOOM_EXIT_USAGE, "sweep.report: %s", err.text);
+	const char *output = s->params->dry_run ? NULL : loom__sweep_output(s);
+	int rc = output ? loom__file_writes(s->cli, s->params->output ? "--json" : "sweep.output", output,
+					    LOOM__WRITES_SWEEP, &err)
+			: 0;
+	if (!rc && *spec->opts.report && !s->params->dry_run)
+		rc = loom__file_writes(s->cli, "sweep.report", spec->opts.report, LOOM__WRITES_RESULT, &err);
+	if (rc)
+		return loom__refuse(s->cli, LOOM_EXIT_USAGE, "sweep: %s", err.text);
 	if (s->params->resume && !loom__sweep_output(s))
 		return loom__refuse(s->cli, LOOM_EXIT_USAGE, "--resume needs the file of samples: set sweep.output");
 	if (loom__configs_make((enum loom__design_kind)spec->opts.design, spec->factor, spec->factors,

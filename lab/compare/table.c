@@ -220,7 +220,10 @@ void loom__compare_table(const cJSON *doc, struct loom__text *out)
 	const char *status = loom__json_text(doc, "status");
 	heading(doc, out);
 	if (!loom__json_length(loom__json_list(doc, "comparisons")))
-		loom__line_add(out, "\n  nothing to compare: no block was completed\n");
+		loom__line_add(out, "\n  nothing to compare%s\n",
+			       loom__json_number(loom__json_object(doc, "design"), "complete") > 0
+				   ? ""
+				   : ": no block was completed");
 	all_comparisons(doc, out);
 	struct loom__text below = {0};
 	remarks(doc, &below);

@@ -35,6 +35,13 @@ static int open_new(struct loom__text *name, const char *path, mode_t mode)
 	}
 }
 
+/* Writes into a file or device as it is. Returns 0 or an errno. */
+static int overwrite(const char *path, const char *bytes, size_t length)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	return fd < 0 ? errno : finish(fd, loom__write_all(fd, bytes, length));
+}
+
 /* Replaces the file `path` in one step. Returns 0 or an errno. */
 static int replace(const char *path, mode_t mode, const char *bytes, size_t length)
 {
@@ -51,9 +58,56 @@ static int replace(const char *path, mode_t mode, const char *bytes, size_t leng
 			number = errno;
 		if (number)
 			unlink(name.at);
+		if (number == EBUSY) /* a file that is mounted over another one, as in containers, cannot be replaced */
+			number = overwrite(path, bytes, length);
 	}
 	loom__text_free(&name);
 	return number;
+}
+
+/* Returns the file that opening `path` would reach, or NULL with errno. Unlike realpath(), also follows a link to a
+ * file that does not exist yet. The caller frees it. */
+static char *target_of(const char *path)
+{
+	struct loom__text here = {0};
+	loom__text_add(&here, "%s", path);
+	for (int links = 0; loom__text_ok(&here) && links < 40; links++) {
+		char to[PATH_MAX], *real = realpath(here.at, NULL);
+		ssize_t n = real || errno != ENOENT ? 0 : readlink(here.at, to, sizeof(to) - 1);
+		if (n < 0)
+			return here.at;
+		if (!n) {
+			loom__text_free(&here);
+			return real;
+		}
+		struct loom__text next = {0};
+		to[n] = 0;
+		loom__beside(&next, here.at, to);
+		loom__text_free(&here);
+		here = next;
+	}
+	errno = loom__text_ok(&here) ? ELOOP : ENOMEM;
+	loom__text_free(&here);
+	return NULL;
+}
+
+int loom__file_key(const char *path, struct loom__text *key)
+{
+	struct stat st;
+	if (!stat(path, &st)) { /* also a file in memory, whose name realpath() cannot find */
+		loom__text_add(key, "%llu:%llu", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+		return S_ISREG(st.st_mode) && loom__text_ok(key);
+	}
+	char *real = target_of(path), *slash = real ? strrchr(real, '/') : NULL;
+	struct loom__text folder = {0};
+	loom__text_add(&folder, "%.*s", slash ? (int)(slash - real + 1) : 1, slash ? real : ".");
+	int known = real && loom__text_ok(&folder) && !stat(folder.at, &st);
+	if (known)
+		loom__text_add(key, "%llu:%llu/%s", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
+			       slash ? slash + 1 : real);
+	loom__text_free(&folder);
+	free(real);
+	return known && loom__text_ok(key);
 }
 
 static FILE *standard_output;
@@ -95,17 +149,14 @@ int loom__write_file(const char *path, const char *bytes, size_t length, struct 
 	struct stat st;
 	char *real = NULL;
 	int number = 0, exists = !stat(path, &st);
-	if (loom__names_stdout(path)) {
+	if (loom__names_stdout(path))
 		number = to_stdout(bytes, length);
-	} else if (exists && !S_ISREG(st.st_mode)) {
-		int fd = open(path, O_WRONLY | O_CLOEXEC);
-		number = fd < 0 ? errno : finish(fd, loom__write_all(fd, bytes, length));
-	} else if (exists && !(real = realpath(path, NULL))) {
+	else if (exists && !S_ISREG(st.st_mode))
+		number = overwrite(path, bytes, length);
+	else if (!(real = target_of(path)))
 		number = errno;
-	} else {
-		number =
-		    replace(real ? real : path, exists ? st.st_mode & 0777 : 0666, bytes, length);
-	}
+	else
+		number = replace(real, exists ? st.st_mode & 0777 : 0666, bytes, length);
 	free(real);
 	if (!number)
 		return 0;
@@ -125,10 +176,10 @@ int loom__write_check(const char *path, struct loom_error *err)
 		number = 0;
 	} else if (exists && !S_ISREG(st.st_mode)) {
 		number = S_ISDIR(st.st_mode) ? EISDIR : access(path, W_OK) ? errno : 0;
-	} else if (exists && !(real = realpath(path, NULL))) {
+	} else if (!(real = target_of(path))) {
 		number = errno;
 	} else {
-		int fd = open_new(&name, real ? real : path, 0666);
+		int fd = open_new(&name, real, 0666);
 		number = fd < 0 ? errno : finish(fd, 0);
 		if (fd >= 0)
 			unlink(name.at);

@@ -14,9 +14,13 @@ int loom__names_stdout(const char *path);
 void loom__write_stdout(FILE *out);
 
 /* Writes a temporary file, syncs it and renames it to `path`. So readers see the old or the new content, never a part.
- * Symbolic links are followed. Pipes and devices are written directly. */
+ * Symbolic links are followed, also to a file that does not exist yet. Pipes, devices, and a file that is mounted over
+ * another one are written directly. */
 int loom__write_file(const char *path, const char *bytes, size_t length, struct loom_error *err);
 /* Checks that the file could be written, and leaves it unchanged. Commands call it before a run that may take hours. */
 int loom__write_check(const char *path, struct loom_error *err);
+/* Appends a text that is the same for all names of a file: its device and inode or, if the file does not exist yet,
+ * those of its folder and its name. Returns 0 if `path` is not a regular file, or its folder cannot be found. */
+int loom__file_key(const char *path, struct loom__text *key);
 
 #endif

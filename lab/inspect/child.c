@@ -64,6 +64,13 @@ static void take(struct channel *c)
 	}
 }
 
+static uint64_t deadline_ns; /* 0: none */
+
+void loom__child_deadline(uint64_t ns)
+{
+	deadline_ns = ns;
+}
+
 static void attend(const struct child *c, struct channel channel[2], unsigned limit_ms, int *timed_out)
 {
 	struct loom__fair fair;
@@ -76,7 +83,9 @@ static void attend(const struct child *c, struct channel channel[2], unsigned li
 			wait[i] = (struct pollfd){.fd = channel[i].fd, .events = POLLIN};
 			open |= channel[i].fd >= 0;
 		}
-		if (loom__now_ns() - begin >= limit && loom__fair_elapsed_ns(&fair) >= limit) {
+		uint64_t now = loom__now_ns();
+		if ((deadline_ns && now >= deadline_ns) ||
+		    (now - begin >= limit && loom__fair_elapsed_ns(&fair) >= limit)) {
 			*timed_out = 1;
 			break;
 		}

@@ -13,6 +13,10 @@ struct loom__child {
 	int status; /* the status from child_wait() */
 };
 
+/* Ends children of this process at `ns` of loom__now_ns(), even if the machine is so busy that they had no time. 0:
+ * never. */
+void loom__child_deadline(uint64_t ns);
+
 /* Runs argv[0] with /dev/null as standard input, in its own process group. The group is killed when the child ends or
  * after limit_ms. The caller frees the texts with loom__child_free(), also after an error. */
 int loom__child_run(const char *const *argv, unsigned limit_ms, struct loom__child *out,

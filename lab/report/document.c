@@ -1,13 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/document.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "facts/must.h"
 #include "report/foreign.h"
+
+/* Returns 1 if the first byte is that of a JSON object or of a gzip file. Does not wait for data of a pipe. */
+static int looks_like_document(const char *path)
+{
+	unsigned char part[64] = "";
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	ssize_t n = fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) ? 0 : pread(fd, part, sizeof(part) - 1, 0);
+	if (fd >= 0)
+		close(fd);
+	return n > 1 && (part[strspn((char *)part, " \t\r\n")] == '{' || (part[0] == 0x1f && part[1] == 0x8b));
+}
+
+enum loom__input loom__input_kind(const char *path)
+{
+	static const struct {
+		const char *suffix;
+		enum loom__input kind;
+	} known[] = {{".ini", LOOM__INPUT_CONF},  {".json", LOOM__INPUT_DOCUMENT}, {".jsonl", LOOM__INPUT_DOCUMENT},
+		     {".txt", LOOM__INPUT_TABLE}, {".out", LOOM__INPUT_TABLE},     {".log", LOOM__INPUT_TABLE}};
+	size_t n = strlen(path);
+	n -= n > 3 && !strcasecmp(path + n - 3, ".gz") ? 3 : 0;
+	for (size_t i = 0; i < LOOM__COUNT(known); i++) {
+		size_t length = strlen(known[i].suffix);
+		if (n > length && !strncasecmp(path + n - length, known[i].suffix, length))
+			return known[i].kind;
+	}
+	return looks_like_document(path) ? LOOM__INPUT_DOCUMENT : LOOM__INPUT_CONF;
+}
 
 static const char *const schema_name[] = {"gpuloom.result/1", "gpuloom.compare/1",
 					  "gpuloom.sweep/1"};

@@ -22,6 +22,11 @@ struct loom__doc {
 
 #define LOOM__DOC_MOST ((size_t)256 << 20)
 
+/* What an input file is: a conf, a document that loom__doc_read() reads, or a table that another program has printed,
+ * which loom__doc_read() also reads. Its name tells, also if it ends in .gz. If it does not, the first byte tells. */
+enum loom__input { LOOM__INPUT_CONF, LOOM__INPUT_DOCUMENT, LOOM__INPUT_TABLE };
+enum loom__input loom__input_kind(const char *path);
+
 /* Reads and checks a file. It is one JSON document, a sweep with one JSON object per line, or a result of another
  * program, which foreign.h describes. */
 int loom__doc_read(const char *path, struct loom__doc *doc, struct loom_error *err);
@@ -47,5 +52,7 @@ double loom__json_number(const cJSON *o, const char *key);
 double loom__json_double(const cJSON *item);
 int loom__json_true(const cJSON *o, const char *key);
 size_t loom__json_length(const cJSON *list);
+/* Continues a hash (lib/hash.h) with names and values of an item and of all items inside it. */
+uint64_t loom__json_hash(uint64_t hash, const cJSON *item);
 
 #endif

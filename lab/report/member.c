@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "lib/hash.h"
 #include "report/document.h"
 
 int loom__runs_command(const char *key)
@@ -63,4 +64,22 @@ size_t loom__json_length(const cJSON *list)
 	for (const cJSON *i = list ? list->child : NULL; i; i = i->next)
 		n++;
 	return n;
+}
+
+uint64_t loom__json_hash(uint64_t hash, const cJSON *item)
+{
+	const cJSON *part;
+	double number = cJSON_IsNumber(item) ? item->valuedouble : 0;
+	const char *text[] = {item && item->string ? item->string : "", loom__json_string(item)};
+	if (!item)
+		return hash;
+	hash = loom__fnv1a(hash, &item->type, sizeof(item->type));
+	hash = loom__fnv1a(hash, &number, sizeof(number));
+	for (size_t i = 0; i < LOOM__COUNT(text); i++)
+		hash = loom__fnv1a(hash, text[i], strlen(text[i]) + 1);
+	cJSON_ArrayForEach(part, item)
+	{
+		hash = loom__json_hash(hash, part);
+	}
+	return hash;
 }

@@ -79,6 +79,7 @@ struct loom__view {
 	struct loom__compared *compared;
 	size_t comparisons;
 	size_t values; /* number of values so far, at most LOOM__VIEW_VALUES */
+	size_t repeated; /* number of samples of a sweep that the documents have more than once, and that count once */
 	int too_large; /* 1: there are more values than the limit allows */
 	const char *clash; /* the error message for a metric with two units or directions, or NULL */
 };

@@ -124,11 +124,12 @@ static void find_factors(struct loom__view *view)
 static const char *base_name(struct loom__view *view, const char *path)
 {
 	char *name = basename(loom__pool_copy(&view->pool, path));
-	static const char *const suffix[] = {".json", ".txt", ".out", ".log"};
-	char *dot = strrchr(name, '.');
-	for (size_t i = 0; dot && dot > name && i < LOOM__COUNT(suffix); i++)
-		if (!strcmp(dot, suffix[i]))
+	static const char *const suffix[] = {".gz", ".json", ".txt", ".out", ".log"};
+	for (size_t i = 0; i < LOOM__COUNT(suffix); i++) {
+		char *dot = strrchr(name, '.');
+		if (dot && dot > name && !strcmp(dot, suffix[i]))
 			*dot = 0;
+	}
 	return name;
 }
 

@@ -7,12 +7,52 @@
 
 #include "facts/environment.h"
 #include "facts/must.h"
+#include "lib/hash.h"
 #include "report/view.h"
 
 struct configs {
 	struct loom__names key;
 	size_t *rows, *at, room; /* [key.count] number of samples seen in the first and in the second pass */
 };
+
+/* Hashes of the samples of a pass, in a table with open addressing; 0: an empty slot. */
+struct seen {
+	uint64_t *slot;
+	size_t count, slots; /* slots: a power of two */
+};
+
+static uint64_t *slot_of(const struct seen *seen, uint64_t hash)
+{
+	size_t at = (hash ^ hash >> 32) & (seen->slots - 1);
+	while (seen->slot[at] && seen->slot[at] != hash)
+		at = (at + 1) & (seen->slots - 1);
+	return &seen->slot[at];
+}
+
+/* Returns 1 if the pass has met the sample before: a line that was copied, or a file that was given as a part of
+ * another. */
+static int again(struct seen *seen, const cJSON *line)
+{
+	static const char *const key[] = {"configuration", "sample", "start_ns", "metrics"};
+	uint64_t hash = LOOM__FNV1A;
+	for (size_t i = 0; i < LOOM__COUNT(key); i++)
+		hash = loom__json_hash(hash, cJSON_GetObjectItemCaseSensitive(line, key[i]));
+	hash += !hash;
+	if (2 * seen->count >= seen->slots) {
+		struct seen old = *seen;
+		seen->slots = old.slots ? 2 * old.slots : 256;
+		seen->slot = loom__must(calloc(seen->slots, sizeof(*seen->slot)));
+		for (size_t i = 0; i < old.slots; i++)
+			if (old.slot[i])
+				*slot_of(seen, old.slot[i]) = old.slot[i];
+		free(old.slot);
+	}
+	uint64_t *slot = slot_of(seen, hash);
+	int found = *slot == hash;
+	seen->count += !found;
+	*slot = hash;
+	return found;
+}
 
 static size_t config_of(struct loom__view *view, struct configs *configs, const cJSON *line)
 {
@@ -59,6 +99,7 @@ static void first_pass(struct loom__view *view, struct configs *configs)
 {
 	const cJSON *o;
 	size_t shard = 0, at = 0;
+	struct seen seen = {0};
 	cJSON_ArrayForEach(o, loom__json_list(view->head, "factors"))
 	{
 		loom__view_name_factor(view, loom__json_text(o, "key"));
@@ -70,6 +111,10 @@ static void first_pass(struct loom__view *view, struct configs *configs)
 		loom__view_name_factors(view, loom__json_object(line, "values"));
 		if (!is_sample(line))
 			continue;
+		if (again(&seen, line)) {
+			view->repeated++;
+			continue;
+		}
 		configs->rows[i]++;
 		cJSON_ArrayForEach(o, loom__json_object(line, "metrics"))
 		{
@@ -77,6 +122,7 @@ static void first_pass(struct loom__view *view, struct configs *configs)
 				name_metric(view, o->string, line);
 		}
 	}
+	free(seen.slot);
 }
 
 static void add_sample(struct loom__view *view, struct loom__variant *v, size_t row, double place,
@@ -280,16 +326,18 @@ void loom__view_add_sweep(struct loom__view *view)
 		loom__view_rows(view, v, configs.rows[i]);
 	}
 	size_t shard = 0, at = 0, place = 0;
+	struct seen seen = {0};
 	if (view->too_large)
 		return;
 	for (cJSON *line; (line = next_line(view, &shard, &at)); cJSON_Delete(line)) {
 		size_t i = loom__names_find(&configs.key, loom__json_text(line, "configuration"));
 		if (i == LOOM__NO_NAME)
 			continue;
-		if (is_sample(line))
+		if (is_sample(line) && !again(&seen, line))
 			add_sample(view, &view->variant[i], configs.at[i]++, (double)place++, line);
 		describe(view, &view->variant[i], line);
 	}
+	free(seen.slot);
 	if (!*view->title)
 		view->title = loom__json_text(view->head, "workload");
 	name_figure(view);

@@ -11,23 +11,27 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Each file of a sweep starts with this text, which open_journal() of lab/cli writes. */
-#define BEGINNING "{\"schema\":\"gpuloom.sweep/"
-
 static int say(const struct loom__journal *j, const char *what, struct loom_error *err)
 {
 	return LOOM__FAIL(err, LOOM_EIO, "cannot %s '%s': %m", what, j->path);
 }
 
-/* Locks the file, and retries for 2 s, because workers of a gpuloom that was just killed may still hold the lock. */
-static int lock(const struct loom__journal *j)
+/* Locks the file, and retries for 2 s, because workers of a gpuloom that was just killed may still hold the lock. Some
+ * file systems have no locks, as Lustre without the mount option flock. */
+static int lock(struct loom__journal *j, struct loom_error *err)
 {
 	const struct timespec pause = {.tv_nsec = 50000000};
-	int rc;
-	for (int i = 0; (rc = flock(j->fd, LOCK_EX | LOCK_NB)) && errno == EWOULDBLOCK && i < 40;
-	     i++)
+	for (int i = 0; flock(j->fd, LOCK_EX | LOCK_NB); i++) {
+		j->unlocked = errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP || errno == EINVAL;
+		if (j->unlocked)
+			break;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return say(j, "lock", err);
+		if (i == 40)
+			return LOOM__FAIL(err, LOOM_EBUSY, "another gpuloom is writing to '%s'", j->path);
 		nanosleep(&pause, NULL);
-	return rc;
+	}
+	return 0;
 }
 
 /* Reads the complete lines of the file. An incomplete last line is cut later, by loom__journal_add(). */
@@ -43,7 +47,8 @@ static int read_before(struct loom__journal *j, struct loom_error *err)
 	if (!whole) {
 		/* If no line is complete, the file must at least start like the file of a sweep. If it does not, it is
 		 * a file of another kind. */
-		if (memcmp(bytes, BEGINNING, length < sizeof(BEGINNING) - 1 ? length : sizeof(BEGINNING) - 1))
+		size_t begun = sizeof(LOOM__JOURNAL_BEGINNING) - 1;
+		if (memcmp(bytes, LOOM__JOURNAL_BEGINNING, length < begun ? length : begun))
 			rc = LOOM__FAIL(err, LOOM_EINVAL,
 					"'%s' is not the file of a sweep, and was not changed: choose another "
 					"file, or remove it",
@@ -74,8 +79,9 @@ static int take_file(struct loom__journal *j, enum loom__journal_mode mode, stru
 		return say(j, "open", err);
 	if (!S_ISREG(st.st_mode))
 		return LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not a regular file", j->path);
-	if (lock(j))
-		return LOOM__FAIL(err, LOOM_EBUSY, "another gpuloom is writing to '%s'", j->path);
+	int rc = lock(j, err);
+	if (rc)
+		return rc;
 	j->created = !st.st_size;
 	if (!st.st_size)
 		return 0;
@@ -84,7 +90,7 @@ static int take_file(struct loom__journal *j, enum loom__journal_mode mode, stru
 				  "'%s' exists: --resume continues it, --restart discards it, another "
 				  "name keeps it",
 				  j->path);
-	int rc = read_before(j, err);
+	rc = read_before(j, err);
 	if (!rc && mode == LOOM__JOURNAL_RESTART) {
 		loom__doc_free(&j->before);
 		j->torn = 1;
