@@ -93,6 +93,7 @@ sync_weak sync.wait_first ThreadSanitizer
 sync_short sync.publish_first wrong.byte
 sync_late sync.deadline deadline
 sync_no_stop sync.stop stop.flag
+sync_patient sync.full deadline
 sync_readers sync.many wrong.byte|lost.wake-up
 trigger_early trigger.threshold threshold
 trigger_twice trigger.threshold complete
@@ -100,6 +101,11 @@ trigger_weak trigger.threshold ThreadSanitizer
 trigger_forgets trigger.fire_first complete
 trigger_order trigger.chain order
 trigger_loses trigger.race complete
+trigger_deaf trigger.arrivals LOOM_TAG_ARRIVAL
+trigger_joins trigger.chain chained
+trigger_wild trigger.arguments beyond.the.window
+trigger_lenient trigger.refuses accepts
+trigger_drops trigger.refuses post
 qos_generous qos.bounds requests
 qos_spins qos.bounds time
 qos_frequent qos.bounds frequent
@@ -159,7 +165,8 @@ while read -r fixture test says; do
 	preload= timeout=
 	# Workers of these plug-ins spin until the test gives up, so the test is to give up early.
 	case $fixture in
-	term_lanes | sched_no_stop | barrier_no_stop | barrier_endless | barrier_stays | sync_no_stop | sync_readers)
+	term_lanes | sched_no_stop | barrier_no_stop | barrier_endless | barrier_stays | sync_no_stop | sync_readers | \
+		sync_patient | trigger_deaf)
 		timeout='--timeout 3s'
 		;;
 	esac
@@ -237,8 +244,7 @@ expect 4 'term_fresh: the devices are non-coherent' "$G" run conf/fib.ini $apart
 # A program with joins is verified with the scheduler of the template, also if its queue is full.
 expect 0 'verified' "$G" run conf/fib.ini --set workload.fib.mode=join --set workload.fib.n=15 \
 	--set scheduler.use="$tmp/sched/sched_fresh.so" --set scheduler.fresh.queue=2
-(cd "$tmp/qos" && expect 0 'qos_fresh_served' "$G" run "$OLDPWD/conf/qos/storm.ini" qos_fresh.ini --samples 1 \
-	--set run.warmup=0)
+expect 0 'qos_fresh_served' "$G" run conf/qos/storm.ini "$tmp/qos/qos_fresh.ini" --samples 1 --set run.warmup=0
 touch "$tmp/term/term_fresh.c"
 sed -i "s|wildcard [^)]*|wildcard $tmp/none|" "$tmp/term/Makefile"
 touch "$tmp/term/term_fresh.c"
