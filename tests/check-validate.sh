@@ -259,6 +259,14 @@ expect 2 "unknown key 'victm'.*did you mean 'victim'" "$G" validate mgws --only 
 expect 2 "'x' is none of" "$G" validate mgws --only abi.load --set victim=x
 expect 2 'OPTION=VALUE' "$G" validate mgws --only abi.load --set scheduler.mgws.victim=none
 
+# A plain copy of a wrong detector passes, as nothing runs between two accesses. The report says which copy finds the fault.
+mkdir "$tmp/plain"
+cc -std=gnu11 -D_GNU_SOURCE -O1 -Icore/include "-I$B/tests/broken" -fPIC -fvisibility=hidden -shared \
+	"$B/tests/broken/term_once.c" -o "$tmp/plain/term_once.so" || fail 'a plain copy of term_once'
+expect 0 'copy that is compiled with -DLOOM_PERTURB' "$G" validate "$tmp/plain/term_once.so" --jobs 2
+"$G" validate "$B/tests/broken/term_once.so" --skip term >"$tmp/out" 2>&1 || fail 'term_once without the tests of detectors'
+! grep LOOM_PERTURB "$tmp/out" || fail 'a perturbed copy is taken for a plain one'
+
 # The verdicts have several output formats. A seed repeats a case.
 so=$B/tests/broken/term_early.so
 expect 5 '"conforms":.*false' "$G" validate "$so" --only term.orders --json

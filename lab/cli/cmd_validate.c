@@ -104,6 +104,21 @@ static void list_one(void *arg, const char *name, const char *what, int level)
 
 /* ---- command --------------------------------------------------------------------------------- */
 
+/* Returns 1 for a plug-in with device code that was compiled without LOOM_PERTURB, which would define the hook. */
+static int needs_perturbed_copy(const struct loom__verdicts *v)
+{
+	static const char hook[] = "loom_cpu_yield_hook";
+	struct loom_error err;
+	char *bytes = NULL;
+	size_t length = 0;
+	if (v->kind == LOOM_DEVICE || v->kind == LOOM_TRANSPORT || v->kind == LOOM_QOS ||
+	    loom__read_file(v->path, SIZE_MAX / 2, &bytes, &length, &err))
+		return 0;
+	int plain = !memmem(bytes, length, hook, sizeof(hook));
+	free(bytes);
+	return plain;
+}
+
 static int report(const struct request *r, const struct loom__verdicts *v)
 {
 	size_t passed = loom__validate_count(v, LOOM__PASSED);
@@ -118,6 +133,10 @@ static int report(const struct request *r, const struct loom__verdicts *v)
 		if (bad && v->kind)
 			fprintf(r->cli->out, "how to fix failures: docs/kinds/%s.md, docs/validate.md\n",
 				loom__kind_name(v->kind));
+		if (!bad && passed && v->level >= 3 && !r->only.n && !r->quiet && needs_perturbed_copy(v))
+			fprintf(r->cli->out,
+				"not tested: other workers between single accesses of its device code. Validate a "
+				"copy that is compiled with -DLOOM_PERTURB, too: docs/validate.md\n");
 	}
 	if (bad)
 		return LOOM_EXIT_GATE;
