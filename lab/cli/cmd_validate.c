@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/conf.h"
 #include "cli/named.h"
 #include "cli/options.h"
 #include "config/config.h"
@@ -161,14 +162,20 @@ static int validate(struct request *r)
 	struct loom__probed probed;
 	struct loom_error err;
 	struct loom__outcome *list = NULL;
-	char *path = NULL;
+	char *path = NULL, *with = NULL;
 	size_t n = 0;
 	int status = find(r, &path);
-	if (status)
+	if (!status && r->with && loom__conf_named(r->cli, r->with, &with, &err)) {
+		loom__say_error(r->cli, "validate: %s", err.text);
+		status = LOOM_EXIT_USAGE;
+	}
+	if (status) {
+		free(path);
 		return status;
+	}
 	struct loom__validation plan = {.path = path,
 					.self = r->cli->self,
-					.with = r->with,
+					.with = with,
 					.only = r->only.at,
 					.onlys = r->only.n,
 					.skip = r->skip.at,
@@ -189,6 +196,7 @@ static int validate(struct request *r)
 		plan.only = load_alone;
 		plan.onlys = 1;
 	} else if ((status = check_set(r, path))) {
+		free(with);
 		free(path);
 		return status;
 	}
@@ -210,6 +218,7 @@ static int validate(struct request *r)
 		status = report(r, &v);
 	}
 	free(list);
+	free(with);
 	free(path);
 	return status;
 }
