@@ -64,6 +64,14 @@ device_twice device.samples lanes
 device_context device.samples first
 device_random device.samples loom_random
 device_is_persistent device.persistent wait
+device_too_soon device.hidden c->own
+device_too_soon device.embeds SIGSEGV
+device_lossy device.copies copy_out
+device_keys device.keys another.kind
+device_adopt device.adopt LOOM_ENOENT
+device_energy device.reports energy
+device_interrupt device.streams sentence
+device_repeat device.instances repeat
 device_early device.wait wait
 device_late device.wait wait
 device_no_wake device.wait wake
@@ -198,6 +206,7 @@ echo "$n broken plug-ins"
 for so in "$B"/plugins/*.so; do
 	name=$(basename "$so" .so)
 	case $name in
+	device_sim) [ "$CHECK" = all ] && sound "$name" || sound "$name" --skip device.embeds ;; # this compiles for seconds
 	workload_cholesky) sound "$name" --set size=100 --set tile=12 --set blas=none ;;
 	workload_barrier) sound "$name" --with conf/barrier.ini ;;
 	workload_reduce) sound "$name" --with conf/reduce.ini --set floats=4096 ;;
@@ -233,6 +242,21 @@ for kind in device transport sched term sync barrier trigger qos workload; do
 	sound "$tmp/$kind/${kind}_fresh.so"
 	expect 0 fresh "$G" describe "$tmp/$kind/${kind}_fresh.so"
 done
+# A device whose memory the host cannot access: the author of one starts with this option of the template.
+fresh=$tmp/device/device_fresh.so
+sound "$fresh" --set memory=private --only device --skip device.fuzz
+for conf in contains fib uts memset barrier; do
+	expect 0 'verified' "$G" run $conf --samples 1 --set run.warmup=0 --set run.devices="$fresh:0" \
+		--set device.fresh.memory=private --set transport.use=p2p
+done
+expect 4 'set transport.use = host' "$G" run contains --set run.devices="$fresh:0 $fresh:1" \
+	--set device.fresh.memory=private --set transport.use=p2p
+# A device takes the place of each device of the conf, which may be named as in other commands; --set applies there, too.
+expect 0 'passed +stack.runs' "$G" validate "$fresh" --only stack --with contains --set memory=private
+printf 'include = %s\n[run]\ndevices = cpu:0\n[transport]\nuse = p2p\n' "$PWD/conf/contains.ini" >"$tmp/p2p.ini"
+expect 5 'failed +stack.runs' "$G" validate "$B/tests/broken/device_too_soon.so" --only stack --with "$tmp/p2p.ini"
+expect 2 "did you mean 'contains'" "$G" validate "$fresh" --only stack --with contans
+expect 0 'verified' "$G" run conf/fib.ini "$tmp/device/device_fresh.ini" --samples 1 --set workload.fib.n=15
 # The README's command also tests a perturbed copy and a copy for the thread sanitizer.
 make -s -C "$tmp/term" check GPULOOM="$G" $([ -n "$tsan" ] || echo TSAN=) >"$tmp/make" 2>&1 || { fail 'make check of a new plug-in'; cat "$tmp/make"; }
 # Plug-ins whose workers all change one word refuse devices that are not coherent.
