@@ -24,6 +24,12 @@ struct loom__bench_board {
 	uint64_t slot[LOOM__BENCH_WORKERS][LOOM__BENCH_LANES];
 };
 
+/* Opens n devices. `set` has pairs of option and value and ends with NULL; options that the plug-in lacks are ignored.
+ * Returns SKIPPED if the machine lacks resources. */
+int loom__bench_open(struct loom__drive *b, struct loom__trial *t, uint32_t n, const char *const *set);
+/* Returns FAILED with "launch() fails: why" when `code` is not 0. */
+int loom__bench_must(struct loom__drive *b, const char *what, int code);
+
 static inline struct loom__bench_board *loom__bench_board(struct loom__drive *b)
 {
 	return (void *)b->shared->board;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "config/config.h"
 #include "facts/must.h"
 #include "inspect/child.h"
 #include "plugin/registry.h"
@@ -12,26 +13,55 @@
 
 enum { MOST_MS = 600000 };
 
-static const char *selector(const struct loom_plugin *p)
+/* The setting that puts the plug-in into the conf: as a workload or policy, or in place of each of its devices. */
+static void replace(const struct loom__trial *t, struct loom__text *out)
 {
-	return p->kind == LOOM_WORKLOAD ? "run.workload" : loom__kind_section(p->kind);
+	enum loom_kind kind = t->plugin->kind;
+	char *real = realpath(t->path, NULL);
+	const char *path = real ? real : t->path;
+	if (kind == LOOM_DEVICE) {
+		const struct loom__entry *devices = loom__config_get(t->cfg, "run", "devices");
+		char *copy = devices ? strdup(devices->value) : NULL, *rest = copy;
+		uint32_t all = 0;
+		while (rest && loom__word(&rest, " \t,"))
+			all++;
+		loom__text_add(out, "run.devices=");
+		for (uint32_t i = 0; i < all || !i; i++) {
+			loom__text_add(out, "%s", i ? " " : "");
+			loom__word_put(out, path, " \t,");
+			loom__text_add(out, ":%u", i);
+		}
+		free(copy);
+	} else if (kind == LOOM_WORKLOAD) {
+		loom__text_add(out, "run.workload=%s", path);
+	} else {
+		loom__text_add(out, "%s.use=%s", loom__kind_section(kind), path);
+	}
+	free(real);
 }
 
 int loom__test_stack_runs(struct loom__trial *t)
 {
-	char use[4200], text[500];
+	char text[500];
+	struct loom__text use = {0}, sets = {0};
 	if (!t->with)
 		return loom__skip(t, "no conf with companions: give one with --with CONF");
-	char *real = realpath(t->path, NULL);
-	if (t->plugin->kind == LOOM_DEVICE) {
-		free(real);
-		return loom__skip(
-		    t, "the devices of a conf are listed in [run] devices: run it without validate");
+	replace(t, &use);
+	const char **argv = calloc(9 + 2 * t->sets, sizeof(*argv));
+	const char *const head[] = {t->self, "run", t->with, "--quiet", "--samples", "3", "--set", use.at};
+	size_t n = LOOM__COUNT(head);
+	/* The options of the plug-in follow each other in one text, which is complete before argv points into it. */
+	for (size_t i = 0; i < t->sets; i++)
+		loom__text_add(&sets, "%s.%s.%s%c", loom__kind_section(t->plugin->kind), loom__plugin_short(t->plugin),
+			       t->set[i], 0);
+	if (!argv || !use.at || (t->sets && !sets.at))
+		return loom__skip(t, "out of memory");
+	memcpy(argv, head, sizeof(head));
+	const char *at = sets.at;
+	for (size_t i = 0; i < t->sets; i++, at += strlen(at) + 1) {
+		argv[n++] = "--set";
+		argv[n++] = at;
 	}
-	snprintf(use, sizeof(use), t->plugin->kind == LOOM_WORKLOAD ? "%s=%s" : "%s.use=%s",
-		 selector(t->plugin), real ? real : t->path);
-	free(real);
-	const char *const argv[] = {t->self, "run", t->with, "--quiet", "--samples", "3", "--set", use, NULL};
 	struct loom__child child;
 	struct loom_error err;
 	int failed = loom__child_run(argv, t->limit_ms ? t->limit_ms : MOST_MS, &child, &err), status = child.status;

@@ -30,8 +30,7 @@ static struct loom__trial *trial_of(const struct loom__drive *b)
 	return b->user;
 }
 
-/* Returns FAILED with "launch(): why" when `code` is not 0. */
-static int must(struct loom__drive *b, const char *what, int code)
+int loom__bench_must(struct loom__drive *b, const char *what, int code)
 {
 	if (!code)
 		return 0;
@@ -39,9 +38,7 @@ static int must(struct loom__drive *b, const char *what, int code)
 	return loom__fault(trial_of(b), "%s fails: %s", what, b->err.text);
 }
 
-/* Opens n devices. `set` has pairs of option and value and ends with NULL; options that the plug-in lacks are ignored.
- * Returns SKIPPED if the machine lacks resources. */
-static int open_only(struct loom__drive *b, struct loom__trial *t, uint32_t n, const char *const *set)
+int loom__bench_open(struct loom__drive *b, struct loom__trial *t, uint32_t n, const char *const *set)
 {
 	*b = (struct loom__drive){.plugin = t->plugin, .user = t, .layout.seed = t->seed};
 	while (b->n < n) {
@@ -54,7 +51,7 @@ static int open_only(struct loom__drive *b, struct loom__trial *t, uint32_t n, c
 			loom__settings_name(t, &s, w[0], w[1]);
 		int code = loom__drive_open(b, &t->host.table, n, s.opts);
 		if (code && b->what[0] == 's')
-			return must(b, "shape()", code);
+			return loom__bench_must(b, "shape()", code);
 		if (code) {
 			LOOM__TRY(loom__judge_error(t, "create()", code, &b->err));
 			return loom__skip(t, "%u instances, %s: %s", n, s.text.length ? s.text.at : "defaults",
@@ -72,7 +69,7 @@ static int open_only(struct loom__drive *b, struct loom__trial *t, uint32_t n, c
 /* Returns FAILED if the workers do not leave. */
 static int retired(struct loom__drive *b)
 {
-	LOOM__TRY(must(b, "retire()", loom__drive_retire(b, 5 * LOOM__SECOND)));
+	LOOM__TRY(loom__bench_must(b, "retire()", loom__drive_retire(b, 5 * LOOM__SECOND)));
 	loom__drive_close(b);
 	return 0;
 }
@@ -87,14 +84,14 @@ static int furnish(struct loom__drive *b, void (*run)(struct loom_ctx *c))
 	b->local_bytes[LOOM_TERM] = 8;
 	if (!code && run)
 		code = loom__drive_build(b, run);
-	return must(b, b->what, code);
+	return loom__bench_must(b, b->what, code);
 }
 
 static int open_with(struct loom__drive *b, struct loom__trial *t, uint32_t n, const char *const *set,
 		     void (*run)(struct loom_ctx *c))
 {
 	LOOM__TRY(runs_ours(t));
-	LOOM__TRY(open_only(b, t, n, set));
+	LOOM__TRY(loom__bench_open(b, t, n, set));
 	return furnish(b, run);
 }
 
@@ -103,7 +100,7 @@ static int open_with(struct loom__drive *b, struct loom__trial *t, uint32_t n, c
 int loom__test_device_shape(struct loom__trial *t)
 {
 	struct loom__drive b;
-	LOOM__TRY(open_only(&b, t, 1, NULL));
+	LOOM__TRY(loom__bench_open(&b, t, 1, NULL));
 	struct loom_device_shape again = {.name = "as it was"};
 	const struct loom_device_shape *s = &b.shape[0];
 	if (!s->workers || !s->lanes)
@@ -127,7 +124,8 @@ static int try_memory(struct loom__drive *b, uint64_t bytes)
 {
 	struct loom_memory m = {.size = sizeof(m), .fd = -1, .device = -1};
 	struct loom__trial *t = trial_of(b);
-	LOOM__TRY(must(b, "mem_alloc()", b->ops->mem_alloc(b->self[0], bytes, LOOM_MEMORY_HOST, &m, &b->err)));
+	LOOM__TRY(
+	    loom__bench_must(b, "mem_alloc()", b->ops->mem_alloc(b->self[0], bytes, LOOM_MEMORY_HOST, &m, &b->err)));
 	if (!m.host)
 		return loom__fault(t, "mem_alloc() with LOOM_MEMORY_HOST gives no host view");
 	if ((uintptr_t)m.host & 4095)
@@ -143,7 +141,7 @@ static int try_memory(struct loom__drive *b, uint64_t bytes)
 			    (unsigned long long)i, (unsigned long long)bytes);
 	memset(m.host, 0xa5, bytes);
 	for (uint32_t i = 1; i < b->n; i++)
-		LOOM__TRY(must(b, "mem_map()", b->ops->mem_map(b->self[i], &m, &b->err)));
+		LOOM__TRY(loom__bench_must(b, "mem_map()", b->ops->mem_map(b->self[i], &m, &b->err)));
 	for (uint32_t i = 1; i < b->n; i++)
 		b->ops->mem_unmap(b->self[i], &m);
 	b->ops->mem_free(b->self[0], &m);
@@ -155,7 +153,7 @@ int loom__test_device_memory(struct loom__trial *t)
 	static const uint64_t sizes[] = {1, 64, 4095, 4096, 4097, 1 << 20, (1 << 20) + 1, 5 << 20};
 	struct loom__footprint before;
 	struct loom__drive b;
-	LOOM__TRY(open_only(&b, t, 2, two));
+	LOOM__TRY(loom__bench_open(&b, t, 2, two));
 	for (int round = 0; round < 30; round++) {
 		if (round == 5)
 			loom__footprint_take(&before);
@@ -261,13 +259,13 @@ static int one_sample(struct loom__drive *b, uint32_t n, int rested)
 {
 	uint64_t end;
 	if (!rested)
-		LOOM__TRY(must(b, "ready()", loom__drive_ready(b, n)));
+		LOOM__TRY(loom__bench_must(b, "ready()", loom__drive_ready(b, n)));
 	b->shared->ctl.sample = n;
 	for (uint32_t w = 0; w < b->layout.workers && n == 0; w++)
 		if (loom__bench_board(b)->row[w].runs)
 			return loom__fault(trial_of(b), "worker %u ran before go()", w);
 	uint64_t go = loom__now_ns();
-	LOOM__TRY(must(b, "go()", loom__drive_go(b, n)));
+	LOOM__TRY(loom__bench_must(b, "go()", loom__drive_go(b, n)));
 	for (uint32_t i = 0; i < b->n; i++) {
 		uint64_t until = loom__now_ns() + 10 * LOOM__SECOND;
 		int code;
@@ -277,7 +275,7 @@ static int one_sample(struct loom__drive *b, uint32_t n, int rested)
 		if (code == LOOM_EAGAIN)
 			return loom__fault(trial_of(b), "wait() reports for 10 s that sample %u is running%s", n,
 					   rested ? ", which began at go() without ready()" : "");
-		LOOM__TRY(must(b, "wait()", code));
+		LOOM__TRY(loom__bench_must(b, "wait()", code));
 	}
 	return check_sample(b, n, go, end);
 }
@@ -287,7 +285,7 @@ static int samples(struct loom__drive *b, uint32_t count)
 	const struct loom__bench_row *row = loom__bench_board(b)->row;
 	uint64_t random = 0;
 	memset(loom__bench_board(b)->row, 0, sizeof(loom__bench_board(b)->row));
-	LOOM__TRY(must(b, "launch()", loom__drive_launch(b, LOOM_ENTRY_WORK)));
+	LOOM__TRY(loom__bench_must(b, "launch()", loom__drive_launch(b, LOOM_ENTRY_WORK)));
 	for (uint32_t n = 0; n < count; n++) {
 		LOOM__TRY(one_sample(b, n, 0));
 		if (row->random == random)
@@ -296,7 +294,7 @@ static int samples(struct loom__drive *b, uint32_t count)
 		if (n == 2)
 			usleep(2000); /* long enough for workers to fall asleep */
 	}
-	return must(b, "retire()", loom__drive_retire(b, 5 * LOOM__SECOND));
+	return loom__bench_must(b, "retire()", loom__drive_retire(b, 5 * LOOM__SECOND));
 }
 
 int loom__test_device_samples(struct loom__trial *t)
@@ -312,13 +310,44 @@ int loom__test_device_samples(struct loom__trial *t)
 		int code = loom__drive_launch(&b, LOOM_ENTRY_WORK);
 		for (uint32_t n = 0; n < 5 && !code; n++)
 			code = loom__drive_sample(&b, n, &end);
-		LOOM__TRY(must(&b, "a second launch", code));
+		LOOM__TRY(loom__bench_must(&b, "a second launch", code));
 		if (loom__bench_board(&b)->row[0].random != random)
 			return loom__fault(
 			    t, "loom_random() is not reproduced by the same seed and sample");
 		LOOM__TRY(retired(&b));
 	}
 	return 0;
+}
+
+static int check_states(struct loom__drive *b)
+{
+	uint32_t state[LOOM__BENCH_WORKERS];
+	for (uint32_t i = 0; i < b->n && LOOM_HAS(b->ops, states); i++) {
+		memset(state, 0xff, sizeof(state));
+		LOOM__TRY(loom__bench_must(b, "states()", b->ops->states(b->self[i], state, b->shape[i].workers)));
+		for (uint32_t w = 0; w < b->shape[i].workers; w++)
+			if (state[w] >= LOOM_STATES)
+				return loom__fault(
+				    trial_of(b), "states() gives %u for worker %u, which is no enum loom_worker_state",
+				    state[w], w);
+	}
+	return 0;
+}
+
+/* The setting is the text of a --set, so that a user can copy it. */
+static int check_repeat(struct loom__drive *b)
+{
+	char text[400];
+	if (!LOOM_HAS(b->ops, repeat))
+		return 0;
+	memset(text, 'x', sizeof(text));
+	int length = b->ops->repeat(b->self[0], text, sizeof(text));
+	if (!length || (length > 0 && (size_t)length < sizeof(text) && (size_t)length == strnlen(text, sizeof(text)) &&
+			strchr(text, '=')))
+		return 0;
+	return loom__fault(trial_of(b),
+			   "repeat() returns %d and '%.40s', where the length of SECTION.OPTION=VALUE is due", length,
+			   text);
 }
 
 int loom__test_device_instances(struct loom__trial *t)
@@ -330,14 +359,22 @@ int loom__test_device_instances(struct loom__trial *t)
 		struct loom__drive b;
 		uint64_t end;
 		int ours = (t->plugin->caps & LOOM_CAP_DEVICE_IS_CPU) != 0;
-		LOOM__TRY(open_only(&b, t, 2, sets[i]));
+		LOOM__TRY(loom__bench_open(&b, t, 2, sets[i]));
 		LOOM__TRY(furnish(&b, ours ? note : NULL));
 		b.shared->probe = (struct loom_probe){.a = 0, .b = 1};
 		int code = loom__drive_launch(&b, LOOM_ENTRY_PROBE);
 		if (!code)
-			code = loom__drive_sample(&b, 0, &end);
+			code = loom__drive_ready(&b, 0);
+		if (!code)
+			code = loom__drive_go(&b, 0);
+		if (!code) {
+			LOOM__TRY(check_states(&b));
+			code = loom__drive_wait(&b, 30 * LOOM__SECOND, &end);
+		}
+		if (!code)
+			LOOM__TRY(check_repeat(&b));
 		int ended = loom__drive_retire(&b, 5 * LOOM__SECOND);
-		LOOM__TRY(must(&b, "the coherence probe on two instances", code ? code : ended));
+		LOOM__TRY(loom__bench_must(&b, "the coherence probe on two instances", code ? code : ended));
 		if (b.shared->probe.reached != LOOM_PROBE_ROUNDS ||
 		    b.shared->probe.sum != 2ull * LOOM_PROBE_ADDS || b.shared->probe.swaps != 2 * LOOM_PROBE_ADDS)
 			return loom__fault(
@@ -350,6 +387,65 @@ int loom__test_device_instances(struct loom__trial *t)
 			LOOM__TRY(samples(&b, 3));
 		loom__drive_close(&b);
 	}
+	return 0;
+}
+
+/* ---- memory that the host cannot access ------------------------------------------------------ */
+
+enum { HIDDEN_MARK = 0x51ab5 };
+
+/* Registry and public blocks of the workers, in memory that may have no host address. */
+struct hidden {
+	loom_ref registry[LOOM__BENCH_WORKERS];
+	uint64_t block[LOOM__BENCH_WORKERS][8];
+};
+
+static void note_hidden(struct loom_ctx *c)
+{
+	uint64_t *own = c->own[LOOM_SCHED];
+	note(c);
+	if (c->lane == 0 && !loom__bench_row(c)->bad)
+		*own = *own == HIDDEN_MARK + c->worker ? HIDDEN_MARK - c->worker : 1;
+}
+
+/* The core writes to such memory before each GO. At launch() it was zero. */
+int loom__test_device_hidden(struct loom__trial *t)
+{
+	struct hidden h;
+	struct loom__drive b;
+	struct loom_memory m = {.size = sizeof(m), .fd = -1, .device = -1};
+	LOOM__TRY(open_with(&b, t, 1, two, note_hidden));
+	LOOM__TRY(loom__bench_must(&b, "mem_alloc()",
+				   b.ops->mem_alloc(b.self[0], sizeof(h), LOOM_MEMORY_PRIVATE, &m, &b.err)));
+	m.device = 0;
+	if (m.host)
+		return loom__skip(t, "the host can access all memory of this device");
+	if (!LOOM_HAS(b.ops, copy_in) || !LOOM_HAS(b.ops, copy_out))
+		return loom__fault(
+		    t, "mem_alloc() gives memory without a host address, but there is no copy_in() and copy_out()");
+	b.segment[2] =
+	    (struct loom_segment){.memory = &m, .bytes = sizeof(h), .owner = 0, .flags = LOOM_MEMORY_PRIVATE};
+	b.registry[LOOM_SCHED] = LOOM_REF(2, offsetof(struct hidden, registry));
+	memset(loom__bench_board(&b)->row, 0, sizeof(loom__bench_board(&b)->row));
+	LOOM__TRY(loom__bench_must(&b, "launch()", loom__drive_launch(&b, LOOM_ENTRY_WORK)));
+	for (uint32_t n = 0; n < 3; n++) {
+		memset(&h, 0, sizeof(h));
+		for (uint64_t w = 0; w < b.layout.workers; w++) { /* in another order in each sample */
+			h.registry[w] = LOOM_REF(2, offsetof(struct hidden, block)) + 64 * ((w + n) % b.layout.workers);
+			h.block[(w + n) % b.layout.workers][0] = HIDDEN_MARK + w;
+		}
+		LOOM__TRY(loom__bench_must(&b, "copy_in()", b.ops->copy_in(b.self[0], &m, 0, &h, sizeof(h), &b.err)));
+		LOOM__TRY(one_sample(&b, n, 0));
+		LOOM__TRY(loom__bench_must(&b, "copy_out()", b.ops->copy_out(b.self[0], &m, 0, &h, sizeof(h), &b.err)));
+		for (uint64_t w = 0; w < b.layout.workers; w++)
+			if (h.block[(w + n) % b.layout.workers][0] != HIDDEN_MARK - w)
+				return loom__fault(
+				    t, "in sample %u worker %llu does not use the contents that its block has at GO", n,
+				    (unsigned long long)w);
+	}
+	LOOM__TRY(loom__bench_must(&b, "retire()", loom__drive_retire(&b, 5 * LOOM__SECOND)));
+	b.ops->mem_free(b.self[0], &m);
+	loom__drive_close(&b);
 	return 0;
 }
 
@@ -400,7 +496,7 @@ static int lanes_test(struct loom__trial *t, const char *const *set)
 	int code = loom__drive_launch(&b, LOOM_ENTRY_WORK);
 	for (uint32_t n = 0; n < 3 && !code; n++)
 		code = loom__drive_sample(&b, n, &end);
-	LOOM__TRY(must(&b, "a sample with lanes", code));
+	LOOM__TRY(loom__bench_must(&b, "a sample with lanes", code));
 	LOOM__TRY(check_lanes(&b, 3));
 	return retired(&b);
 }
@@ -417,7 +513,7 @@ int loom__test_device_persistent(struct loom__trial *t)
 			return loom__skip(t, "its workers do not rest (LOOM_SHAPE_PERSISTENT)");
 		}
 		memset(loom__bench_board(&b)->row, 0, sizeof(loom__bench_board(&b)->row));
-		LOOM__TRY(must(&b, "launch()", loom__drive_launch(&b, LOOM_ENTRY_WORK)));
+		LOOM__TRY(loom__bench_must(&b, "launch()", loom__drive_launch(&b, LOOM_ENTRY_WORK)));
 		for (uint32_t n = 0; n < 12; n++) {
 			LOOM__TRY(one_sample(&b, n, n % 3 != 2));
 			if (n % 4 == 1)
@@ -495,7 +591,7 @@ static int start(struct loom__drive *b)
 		code = loom__drive_ready(b, 0);
 	if (!code)
 		code = loom__drive_go(b, 0);
-	LOOM__TRY(must(b, "launch(), ready() and go()", code));
+	LOOM__TRY(loom__bench_must(b, "launch(), ready() and go()", code));
 	return all_entered(b) ? 0
 			      : loom__fault(trial_of(b), "not all workers enter a sample within a second");
 }
@@ -576,9 +672,9 @@ static int retire_at(struct loom__drive *b, int point, uint64_t *took)
 			break;
 		code = 0;
 	}
-	LOOM__TRY(must(b, "a launch", code));
+	LOOM__TRY(loom__bench_must(b, "a launch", code));
 	uint64_t begin = loom__now_ns();
-	LOOM__TRY(must(b, "retire()", loom__drive_retire(b, 5 * LOOM__SECOND)));
+	LOOM__TRY(loom__bench_must(b, "retire()", loom__drive_retire(b, 5 * LOOM__SECOND)));
 	*took = loom__now_ns() - begin;
 	return 0;
 }
@@ -657,7 +753,7 @@ int loom__test_device_death(struct loom__trial *t)
 		return loom__fault(t,
 				   "wait() returns LOOM_EDIED without a sentence that names what died");
 	__atomic_store_n(&b.shared->ctl.stop, 1u, __ATOMIC_RELAXED);
-	LOOM__TRY(must(&b, "retire() of a dead process", loom__drive_retire(&b, 5 * LOOM__SECOND)));
+	LOOM__TRY(loom__bench_must(&b, "retire() of a dead process", loom__drive_retire(&b, 5 * LOOM__SECOND)));
 	if (waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD)
 		return loom__fault(t, "retire() leaves a child process behind");
 	LOOM__TRY(samples(&b, 0));

@@ -342,6 +342,35 @@ int loom__test_sync_deadline(struct loom__trial *t)
 	return 0;
 }
 
+/* The only slot is never released. So the producer's second item finds no place, however often it tries. */
+static void full_body(struct loom_ctx *c)
+{
+	const uint64_t limit = LOOM__SECOND / 100;
+	void *at;
+	if (c->device)
+		return;
+	uint64_t word = 1;
+	int code[] = {c->sync->publish(c, 0, 0, &word, 8, limit), c->sync->publish(c, 0, 1, &word, 8, limit),
+		      c->sync->reserve(c, 0, 1, limit, &at), c->sync->publish(c, 0, 1, &word, 8, limit)};
+	for (size_t i = 0; i < LOOM__COUNT(code) && !loom_stopped(c); i++)
+		if (code[i] != (i ? LOOM_ETIMEDOUT : 0))
+			fault(c, "%s() with a deadline of 10 ms returns %d (%s), where the slot %s",
+			      i == 2 ? "reserve" : "publish", code[i], loom_strerror(code[i]),
+			      i ? "is never released" : "is free");
+}
+
+int loom__test_sync_full(struct loom__trial *t)
+{
+	struct loom__rig r;
+	LOOM__TRY(open_state(&r, t, &few, NULL));
+	prepare(&r, &few);
+	LOOM__TRY(
+	    loom__stand_run(&r, full_body, 2 * LOOM__SECOND,
+			    "publish() and reserve() of a slot that is never released do not end at their deadline"));
+	loom__stand_close(&r);
+	return 0;
+}
+
 /* ---- delays ------------------------------------------------------------------------------------
  * A consumer must get an item soon after publish(), however long it has waited. Time in which its thread was runnable
  * without a core does not count, because other programs used the core. The third-best of several tries counts: a busy

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Triggers: an operation runs once, in order, when its counter has reached its threshold, whether fire or post comes
  * first. All operations are within one rank. */
+#include <gpuloom/device.h>
 #include <gpuloom/trigger.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -25,6 +27,7 @@ struct net {
 struct wire {
 	struct loom__rig rig;
 	const struct loom_trigger_ops *ops;
+	const struct loom_trigger_dev *dev;
 	void *self;
 	struct net *net;
 	struct loom__trial *t;
@@ -78,15 +81,33 @@ static void boundary_body(struct loom_ctx *c)
 
 /* ---- the bench ------------------------------------------------------------------------------ */
 
-static int open_wire(struct wire *w, struct loom__trial *t, uint32_t workers)
+static int open_with(struct wire *w, struct loom__trial *t, uint32_t workers, struct loom__settings *s)
 {
 	struct loom__rig_want want = {.devices = 1, .workers = workers, .lanes = 1, .seed = t->seed};
 	w->t = t;
 	w->ops = t->plugin->ops;
 	want.bytes[LOOM_WORKLOAD] = sizeof(struct net);
-	LOOM__TRY(loom__stand_open(&w->rig, t, &want, NULL));
+	LOOM__TRY(loom__stand_open(&w->rig, t, &want, s));
 	w->self = loom__stand_self(&w->rig);
+	w->dev = t->plugin->dev->cpu;
 	return 0;
+}
+
+static int open_wire(struct wire *w, struct loom__trial *t, uint32_t workers)
+{
+	return open_with(w, t, workers, NULL);
+}
+
+/* Opens with tables of 16 places, if the plug-in has options with the usual names. */
+static int open_small(struct wire *w, struct loom__trial *t)
+{
+	struct loom__settings s;
+	if (loom__settings_create(t, &s))
+		return loom__skip(t, "out of memory");
+	loom__settings_name(t, &s, "posts", "16");
+	loom__settings_name(t, &s, "tags", "16");
+	int verdict = open_with(w, t, 1, &s);
+	return verdict == LOOM__REFUSED ? loom__skip(t, "it refuses tables of 16 places: %s", t->refusal) : verdict;
 }
 
 /* Begins a sample with counters at 0, no posts, and buffers with new contents. */
@@ -160,8 +181,7 @@ static int fire(struct wire *w, uint64_t tag, uint32_t fires, int64_t await_coun
 
 static int64_t completed(struct wire *w)
 {
-	const struct loom_trigger_dev *dev = w->t->plugin->dev->cpu;
-	return dev->completed(&w->rig.ctx[0], 1);
+	return w->dev->completed(&w->rig.ctx[0], 1);
 }
 
 static int holds(const struct wire *w, int i, int value)
@@ -246,6 +266,19 @@ int loom__test_trigger_chain(struct loom__trial *t)
 	LOOM__TRY(post(&w, &early, &id));
 	LOOM__TRY(fire_by(&w, 30, 1, 2, 2)); /* the counter skips the lower threshold */
 	LOOM__TRY(expect(&w, 2, 5, 0x14, "after two operations into one buffer, in the order of thresholds"));
+	/* The completions of two operations count towards a third tag, so its put runs after both. */
+	LOOM__TRY(begin(&w));
+	struct loom_trigger_post after = put(&w, 42, 2, 0, 1);
+	LOOM__TRY(post(&w, &after, &id));
+	for (uint64_t tag = 40; tag <= 41; tag++) {
+		struct loom_trigger_post p = {
+		    .size = sizeof(p), .tag = tag, .threshold = 1, .op = LOOM_NET_COUNT, .chain = 42};
+		LOOM__TRY(post(&w, &p, &id));
+	}
+	LOOM__TRY(fire(&w, 41, 1, 0));
+	LOOM__TRY(expect(&w, 0, 1, 0x11, "after one of the two operations that are chained to a threshold of 2"));
+	LOOM__TRY(fire(&w, 40, 1, 1));
+	LOOM__TRY(expect(&w, 1, 1, 0x10, "after both operations that are chained to a threshold of 2"));
 	loom__stand_close(&w.rig);
 	return 0;
 }
@@ -318,6 +351,213 @@ int loom__test_trigger_stop(struct loom__trial *t)
 		    "%llu of 2 workers at a boundary that a third never reaches returned LOOM_EINTR when "
 		    "the run was stopped",
 		    (unsigned long long)w.net->left);
+	loom__stand_close(&w.rig);
+	return 0;
+}
+
+/* ---- tests in which this thread fires --------------------------------------------------------- */
+
+/* Returns FAILED if a call returns something else. */
+static int returns(struct wire *w, const char *what, int is, int due)
+{
+	return is == due ? 0
+			 : loom__fault(w->t, "%s returns %d (%s), where %d (%s) is due", what, is, loom_strerror(is),
+				       due, loom_strerror(due));
+}
+
+static int fire_here(struct wire *w, uint64_t tag)
+{
+	return returns(w, "fire()", w->dev->fire(&w->rig.ctx[0], tag, 1), 0);
+}
+
+/* flush() must return `due`, with a sentence if that is an error. */
+static int flush(struct wire *w, const char *when, int due)
+{
+	struct loom_error err = {0};
+	char what[200];
+	int code = w->ops->flush(w->self, 10 * LOOM__SECOND, &err);
+	if (code)
+		LOOM__TRY(loom__judge_error(w->t, "flush()", code, &err));
+	snprintf(what, sizeof(what), "flush() after %s", when);
+	return returns(w, what, code, due);
+}
+
+/* The arrival of each put lets the next put run. */
+int loom__test_trigger_arrivals(struct loom__trial *t)
+{
+	struct wire w;
+	uint64_t id;
+	LOOM__TRY(open_wire(&w, t, 1));
+	LOOM__TRY(begin(&w));
+	for (int i = 0; i < BUFFERS - 1; i++) {
+		struct loom_trigger_post p = put(&w, i ? LOOM_TAG_ARRIVAL(i) : 1, 1, i, i + 1);
+		p.notify = (uint32_t)i + 1;
+		LOOM__TRY(post(&w, &p, &id));
+	}
+	LOOM__TRY(fire_here(&w, 1));
+	uint64_t until = loom__now_ns() + 5 * LOOM__SECOND;
+	while (w.dev->arrived(&w.rig.ctx[0], BUFFERS - 1) < 1) {
+		if (loom__now_ns() > until)
+			return loom__fault(
+			    t,
+			    "an arrival does not count towards its tag LOOM_TAG_ARRIVAL(): the next put of a "
+			    "chain of %d did not run",
+			    BUFFERS - 1);
+		LOOM__TRY(flush(&w, "a chain of arrivals", 0));
+	}
+	LOOM__TRY(flush(&w, "a chain of arrivals", 0));
+	LOOM__TRY(expect(&w, BUFFERS - 1, BUFFERS - 1, 0x10, "after a chain of arrivals"));
+	loom__stand_close(&w.rig);
+	return 0;
+}
+
+/* The argument of a fire gives the offset and the rank of an operation, within its window. */
+int loom__test_trigger_arguments(struct loom__trial *t)
+{
+	enum { STEP = 8, WINDOW = BYTES - STEP };
+	static const struct {
+		uint64_t argument;
+		const char *when;
+	} wrong[] = {{LOOM_ARGUMENT(0, WINDOW + STEP), "an argument beyond the window"},
+		     {LOOM_ARGUMENT(3, 0), "an argument with a rank that does not exist"}};
+	struct wire w;
+	uint64_t id;
+	LOOM__TRY(open_wire(&w, t, 1));
+	LOOM__TRY(begin(&w));
+	struct loom_trigger_post p = put(&w, 6, 1, 0, 1);
+	p.rearm = 1;
+	p.bytes = STEP;
+	p.window = WINDOW;
+	p.flags = LOOM_NET_LOCAL_FROM_FIRE | LOOM_NET_REMOTE_FROM_FIRE | LOOM_NET_TARGET_FROM_FIRE;
+	LOOM__TRY(post(&w, &p, &id));
+	for (uint64_t i = 0; i * STEP < BYTES; i += 3)
+		LOOM__TRY(
+		    returns(&w, "fire_with()", w.dev->fire_with(&w.rig.ctx[0], 6, LOOM_ARGUMENT(0, i * STEP)), 0));
+	LOOM__TRY(flush(&w, "fires with arguments", 0));
+	for (int i = 0; i < BYTES; i++)
+		if (w.net->buffer[1][i] != (i / STEP % 3 ? 0x11 : 0x10))
+			return loom__fault(
+			    t, "byte %d of the target is wrong after fires with the offsets 0, 24, 48 and so on", i);
+	for (size_t i = 0; i < LOOM__COUNT(wrong); i++) {
+		LOOM__TRY(begin(&w));
+		LOOM__TRY(post(&w, &p, &id));
+		LOOM__TRY(returns(&w, "fire_with()", w.dev->fire_with(&w.rig.ctx[0], 6, wrong[i].argument), 0));
+		LOOM__TRY(flush(&w, wrong[i].when, LOOM_EIO));
+		if (!holds(&w, 1, 0x11) || !holds(&w, 2, 0x12))
+			return loom__fault(t, "%s writes memory", wrong[i].when);
+	}
+	/* The fire whose argument an operation takes must follow its post. */
+	struct loom_error err = {0};
+	LOOM__TRY(begin(&w));
+	LOOM__TRY(returns(&w, "fire_with()", w.dev->fire_with(&w.rig.ctx[0], 6, LOOM_ARGUMENT(0, 64)), 0));
+	LOOM__TRY(flush(&w, "a fire before its post", 0));
+	int code = w.ops->post(w.self, &p, &id, &err);
+	LOOM__TRY(returns(&w, "post() of an operation that takes the argument of an earlier fire", code, LOOM_EBUSY));
+	p.threshold = 2;
+	LOOM__TRY(post(&w, &p, &id));
+	LOOM__TRY(returns(&w, "fire_with()", w.dev->fire_with(&w.rig.ctx[0], 6, LOOM_ARGUMENT(0, STEP)), 0));
+	LOOM__TRY(flush(&w, "the second fire", 0));
+	if (w.net->buffer[1][STEP] != 0x10 || w.net->buffer[1][64] != 0x11)
+		return loom__fault(t, "an operation with threshold 2 does not take the argument of the second fire");
+	loom__stand_close(&w.rig);
+	return 0;
+}
+
+/* More tags are fired than there may be counters: either all count, or the sample fails. */
+static int many_tags(struct wire *w)
+{
+	enum { TAGS = 300 };
+	struct loom_error err = {0};
+	struct loom__trial *t = w->t;
+	uint64_t id;
+	LOOM__TRY(begin(w));
+	for (uint64_t tag = 1; tag <= 14; tag++)
+		LOOM__TRY(fire_here(w, tag));
+	LOOM__TRY(flush(w, "fires of 14 tags without a post", 0));
+	int refused = 0; /* fire() may also refuse such a tag: then no fire is lost, either */
+	for (uint64_t tag = 101; tag <= TAGS && !refused; tag++)
+		refused = w->dev->fire(&w->rig.ctx[0], tag, 1);
+	if (refused && !loom__is_error(refused))
+		return loom__fault(t, "fire() returns %d, which is no enum loom_err", refused);
+	int code = w->ops->flush(w->self, 10 * LOOM__SECOND, &err);
+	if (code) {
+		LOOM__TRY(loom__judge_error(t, "flush()", code, &err));
+		LOOM__TRY(returns(w, "flush() after fires of too many tags", code, LOOM_EFULL));
+		LOOM__TRY(returns(w, "arrived() after fires of too many tags", (int)w->dev->arrived(&w->rig.ctx[0], 1),
+				  LOOM_EFULL));
+		LOOM__TRY(begin(w));
+		LOOM__TRY(flush(w, "init()", 0));
+	}
+	for (uint64_t tag = TAGS - 8; tag <= TAGS && !code && !refused; tag++) {
+		struct loom_trigger_post p = {
+		    .size = sizeof(p), .tag = tag, .threshold = 1, .op = LOOM_NET_COUNT, .slot = 1};
+		LOOM__TRY(post(w, &p, &id));
+		LOOM__TRY(flush(w, "a post", 0));
+		if (completed(w) != (int64_t)(tag - TAGS + 9))
+			return loom__fault(t, "the fires of some of 214 tags are lost, and flush() does not report it");
+	}
+	return 0;
+}
+
+/* post() refuses an operation that can never run, and one for which there is no place. */
+int loom__test_trigger_refuses(struct loom__trial *t)
+{
+	static const uint32_t counts[] = {0, 16384};
+	struct wire w;
+	uint64_t id;
+	LOOM__TRY(open_small(&w, t));
+	LOOM__TRY(many_tags(&w));
+	LOOM__TRY(begin(&w));
+	const struct loom_trigger_post good = put(&w, 1, 5, 0, 1);
+	struct {
+		const char *what;
+		struct loom_trigger_post post;
+	} bad[] = {{"with tag 0", good},
+		   {"with a tag above the largest", good},
+		   {"with op 77", good},
+		   {"with slot 2^20", good},
+		   {"with rank 1 of 1", good},
+		   {"without memory", good},
+		   {"of 2^40 bytes", good},
+		   {"of 2^64 - 1 bytes", good},
+		   {"with a wrong segment", good},
+		   {"that adds half a word", good},
+		   {"that notifies without data", good},
+		   {"without a size", good}};
+	bad[0].post.tag = 0;
+	bad[1].post.tag = 1ull << 48;
+	bad[2].post.op = 77;
+	bad[3].post.slot = 1u << 20;
+	bad[4].post.target = 1;
+	bad[5].post.local = bad[5].post.remote = 0;
+	bad[6].post.bytes = 1ull << 40;
+	bad[7].post.bytes = ~0ull;
+	bad[8].post.remote = LOOM_REF(LOOM_MAX_SEGMENTS - 1, 0);
+	bad[9].post.op = LOOM_NET_ADD;
+	bad[9].post.bytes = 12;
+	bad[10].post = (struct loom_trigger_post){.size = sizeof(good), .tag = 1, .op = LOOM_NET_COUNT, .notify = 3};
+	bad[11].post.size = 0;
+	for (size_t i = 0; i < LOOM__COUNT(bad); i++) {
+		struct loom_error err = {0};
+		int code = w.ops->post(w.self, &bad[i].post, &id, &err);
+		if (!code)
+			return loom__fault(t, "post() accepts an operation %s", bad[i].what);
+		LOOM__TRY(loom__judge_error(t, "post()", code, &err));
+	}
+	LOOM__TRY(returns(&w, "fire() of tag 0", w.dev->fire(&w.rig.ctx[0], 0, 1), LOOM_EINVAL));
+	for (size_t i = 0; i < LOOM__COUNT(counts); i++)
+		LOOM__TRY(returns(&w, "fire() with a count of 0 or 16384", w.dev->fire(&w.rig.ctx[0], 1, counts[i]),
+				  LOOM_EINVAL));
+	struct loom_trigger_post more = good;
+	int code = 0;
+	for (int n = 0; n < 4096 && !code; n++, more.tag = 1 + (uint64_t)n % 8) {
+		struct loom_error err = {0};
+		code = w.ops->post(w.self, &more, &id, &err);
+		if (code)
+			LOOM__TRY(loom__judge_error(t, "post()", code, &err));
+	}
+	if (code)
+		LOOM__TRY(returns(&w, "post() in full tables", code, LOOM_EFULL));
 	loom__stand_close(&w.rig);
 	return 0;
 }

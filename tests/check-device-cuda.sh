@@ -53,6 +53,7 @@ graph_runs() {
 	launched 4 'the host takes part in each step' none $graph
 }
 
+conformance
 sound_runs
 quickly
 barrier_runs

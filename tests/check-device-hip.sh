@@ -32,6 +32,7 @@ if [ "$CHECK" != all ]; then
 else
 	everything() { "$@"; }
 fi
+everything conformance
 everything sound_runs
 quickly
 [ "$CHECK" = all ] || run mgws uts 0 '3 samples, each verified' none

@@ -15,7 +15,7 @@ for header in core/include/gpuloom/*.h core/include/gpuloom/dev/*.h; do
 			fail "$name in strict C11 $macros"
 	done
 	g++ -std=c++11 $warn "$tmp/x.cc" || fail "$name in C++11"
-	g++ -std=c++17 $warn "$tmp/x.cc" || fail "$name in C++17"
+	g++ -std=c++17 -Wpedantic $warn "$tmp/x.cc" || fail "$name in C++17"
 	nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 	[ -z "$nvcc" ] ||
 		"$nvcc" -std=c++17 -arch=sm_75 -Icore/include -Iplugins/device_cuda/include -ptx "$tmp/x.cu" -o \

@@ -64,6 +64,14 @@ device_twice device.samples lanes
 device_context device.samples first
 device_random device.samples loom_random
 device_is_persistent device.persistent wait
+device_too_soon device.hidden c->own
+device_too_soon device.embeds SIGSEGV
+device_lossy device.copies copy_out
+device_keys device.keys another.kind
+device_adopt device.adopt LOOM_ENOENT
+device_energy device.reports energy
+device_interrupt device.streams sentence
+device_repeat device.instances repeat
 device_early device.wait wait
 device_late device.wait wait
 device_no_wake device.wait wake
@@ -93,6 +101,7 @@ sync_weak sync.wait_first ThreadSanitizer
 sync_short sync.publish_first wrong.byte
 sync_late sync.deadline deadline
 sync_no_stop sync.stop stop.flag
+sync_patient sync.full deadline
 sync_readers sync.many wrong.byte|lost.wake-up
 trigger_early trigger.threshold threshold
 trigger_twice trigger.threshold complete
@@ -100,6 +109,11 @@ trigger_weak trigger.threshold ThreadSanitizer
 trigger_forgets trigger.fire_first complete
 trigger_order trigger.chain order
 trigger_loses trigger.race complete
+trigger_deaf trigger.arrivals LOOM_TAG_ARRIVAL
+trigger_joins trigger.chain chained
+trigger_wild trigger.arguments beyond.the.window
+trigger_lenient trigger.refuses accepts
+trigger_drops trigger.refuses post
 qos_generous qos.bounds requests
 qos_spins qos.bounds time
 qos_frequent qos.bounds frequent
@@ -159,7 +173,8 @@ while read -r fixture test says; do
 	preload= timeout=
 	# Workers of these plug-ins spin until the test gives up, so the test is to give up early.
 	case $fixture in
-	term_lanes | sched_no_stop | barrier_no_stop | barrier_endless | barrier_stays | sync_no_stop | sync_readers)
+	term_lanes | sched_no_stop | barrier_no_stop | barrier_endless | barrier_stays | sync_no_stop | sync_readers | \
+		sync_patient | trigger_deaf)
 		timeout='--timeout 3s'
 		;;
 	esac
@@ -191,6 +206,7 @@ echo "$n broken plug-ins"
 for so in "$B"/plugins/*.so; do
 	name=$(basename "$so" .so)
 	case $name in
+	device_sim) [ "$CHECK" = all ] && sound "$name" || sound "$name" --skip device.embeds ;; # this compiles for seconds
 	workload_cholesky) sound "$name" --set size=100 --set tile=12 --set blas=none ;;
 	workload_barrier) sound "$name" --with conf/barrier.ini ;;
 	workload_reduce) sound "$name" --with conf/reduce.ini --set floats=4096 ;;
@@ -224,6 +240,21 @@ for kind in device transport sched term sync barrier trigger qos workload; do
 	sound "$tmp/$kind/${kind}_fresh.so"
 	expect 0 fresh "$G" describe "$tmp/$kind/${kind}_fresh.so"
 done
+# A device whose memory the host cannot access: the author of one starts with this option of the template.
+fresh=$tmp/device/device_fresh.so
+sound "$fresh" --set memory=private --only device --skip device.fuzz
+for conf in contains fib uts memset barrier; do
+	expect 0 'verified' "$G" run $conf --samples 1 --set run.warmup=0 --set run.devices="$fresh:0" \
+		--set device.fresh.memory=private --set transport.use=p2p
+done
+expect 4 'set transport.use = host' "$G" run contains --set run.devices="$fresh:0 $fresh:1" \
+	--set device.fresh.memory=private --set transport.use=p2p
+# A device takes the place of each device of the conf, which may be named as in other commands; --set applies there, too.
+expect 0 'passed +stack.runs' "$G" validate "$fresh" --only stack --with contains --set memory=private
+printf 'include = %s\n[run]\ndevices = cpu:0\n[transport]\nuse = p2p\n' "$PWD/conf/contains.ini" >"$tmp/p2p.ini"
+expect 5 'failed +stack.runs' "$G" validate "$B/tests/broken/device_too_soon.so" --only stack --with "$tmp/p2p.ini"
+expect 2 "did you mean 'contains'" "$G" validate "$fresh" --only stack --with contans
+expect 0 'verified' "$G" run conf/fib.ini "$tmp/device/device_fresh.ini" --samples 1 --set workload.fib.n=15
 # The README's command also tests a perturbed copy and a copy for the thread sanitizer.
 make -s -C "$tmp/term" check GPULOOM="$G" $([ -n "$tsan" ] || echo TSAN=) >"$tmp/make" 2>&1 || { fail 'make check of a new plug-in'; cat "$tmp/make"; }
 # Plug-ins whose workers all change one word refuse devices that are not coherent.
@@ -235,8 +266,7 @@ expect 4 'term_fresh: the devices are non-coherent' "$G" run conf/fib.ini $apart
 # A program with joins is verified with the scheduler of the template, also if its queue is full.
 expect 0 'verified' "$G" run conf/fib.ini --set workload.fib.mode=join --set workload.fib.n=15 \
 	--set scheduler.use="$tmp/sched/sched_fresh.so" --set scheduler.fresh.queue=2
-(cd "$tmp/qos" && expect 0 'qos_fresh_served' "$G" run "$OLDPWD/conf/qos/storm.ini" qos_fresh.ini --samples 1 \
-	--set run.warmup=0)
+expect 0 'qos_fresh_served' "$G" run conf/qos/storm.ini "$tmp/qos/qos_fresh.ini" --samples 1 --set run.warmup=0
 touch "$tmp/term/term_fresh.c"
 sed -i "s|wildcard [^)]*|wildcard $tmp/none|" "$tmp/term/Makefile"
 touch "$tmp/term/term_fresh.c"
@@ -250,6 +280,14 @@ expect 5 'destroy\(\) leaves 1 block behind' "$G" validate "$B/tests/broken/term
 expect 2 "unknown key 'victm'.*did you mean 'victim'" "$G" validate mgws --only abi.load --set victm=none
 expect 2 "'x' is none of" "$G" validate mgws --only abi.load --set victim=x
 expect 2 'OPTION=VALUE' "$G" validate mgws --only abi.load --set scheduler.mgws.victim=none
+
+# A plain copy of a wrong detector passes, as nothing runs between two accesses. The report says which copy finds the fault.
+mkdir "$tmp/plain"
+cc -std=gnu11 -D_GNU_SOURCE -O1 -Icore/include "-I$B/tests/broken" -fPIC -fvisibility=hidden -shared \
+	"$B/tests/broken/term_once.c" -o "$tmp/plain/term_once.so" || fail 'a plain copy of term_once'
+expect 0 'copy that is compiled with -DLOOM_PERTURB' "$G" validate "$tmp/plain/term_once.so" --jobs 2
+"$G" validate "$B/tests/broken/term_once.so" --skip term >"$tmp/out" 2>&1 || fail 'term_once without the tests of detectors'
+! grep LOOM_PERTURB "$tmp/out" || fail 'a perturbed copy is taken for a plain one'
 
 # The verdicts have several output formats. A seed repeats a case.
 so=$B/tests/broken/term_early.so

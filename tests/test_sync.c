@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests behaviour of sync plug-ins that neither `gpuloom validate` (check-validate.sh) nor applications (check-sync.sh)
- * cover: both isolations, counters, blocked producers, stops, and repeated launches. */
+ * cover: both isolations, counters, the end of waits without interrupt(), and repeated launches. */
 #include "conform/footprint.h"
 #include "sync_rig.h"
 
@@ -132,33 +132,7 @@ TEST(near)
 	}
 }
 
-/* ---- deadlines of producers, whose only slot is never released */
-static void be_blocked(struct loom_ctx *c)
-{
-	uint64_t value = 1;
-	void *at;
-	if (c->worker != 0)
-		return;
-	sync_row(c)->code = LOOM_CALL(sync, publish, c, 0, 0, &value, 8, 10000000);
-	int again = LOOM_CALL(sync, publish, c, 0, 1, &value, 8, 10000000);
-	int place = LOOM_CALL(sync, reserve, c, 0, 1, 10000000, &at);
-	sync_row(c)->wrong = again != LOOM_ETIMEDOUT || place != LOOM_ETIMEDOUT;
-}
-
-TEST(producer_deadline)
-{
-	struct loom_channel k = {.slots = 1, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
-	for (size_t i = 0; i < 2 * EVERY; i += STEP) {
-		CU_ASSERT_EQUAL_FATAL(open_rig(every[i / 2], isolations[i % 2], 1, &k, 1, be_blocked), 0);
-		sync_rig_clear(&rig);
-		CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
-		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[0].code, 0);
-		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[0].wrong, 0);
-		sync_rig_end(&rig);
-	}
-}
-
-/* ---- stops */
+/* ---- a death of which the host does not tell */
 
 static void wait_for_ever(struct loom_ctx *c)
 {
@@ -184,24 +158,6 @@ static void all_there(void)
 }
 
 static const struct loom_channel unpublished = {.slots = 4, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
-
-TEST(stop)
-{
-	for (size_t i = 0; i < 2 * EVERY; i += STEP) {
-		CU_ASSERT_EQUAL_FATAL(open_rig(every[i / 2], isolations[i % 2], 3, &unpublished, 1, wait_for_ever), 0);
-		sync_rig_clear(&rig);
-		CU_ASSERT_EQUAL_FATAL(sync_rig_start(&rig), 0);
-		all_there();
-		__atomic_store_n(&rig.r.shared->ctl.stop, 1u, __ATOMIC_RELAXED);
-		rig.ops->interrupt(rig.self, &rig.r.layout, &rig.view, LOOM_EINTR, 0);
-		CU_ASSERT_EQUAL_FATAL(sync_rig_wait(&rig, 5 * SECOND), 0);
-		for (uint32_t w = 3; w < 6; w++) {
-			CU_ASSERT_EQUAL(sync_rig_rows(&rig)[w].code, LOOM_EINTR);
-			CU_ASSERT_EQUAL(sync_rig_rows(&rig)[w].wrong, 0);
-		}
-		sync_rig_end(&rig);
-	}
-}
 
 /* After the death of a worker, consumers end by the words of struct loom_ctl, although the host does not call
  * interrupt(), as on a GPU. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests trigger plug-ins over each network provider of this machine: every operation, chains, arguments, full FIFOs and
- * tables, and error messages. */
+/* Tests trigger plug-ins over each network provider of this machine: every operation, full FIFOs, sizes that follow from
+ * the workload, and error messages. `gpuloom validate` tests chains, arguments and refusals (conform/trigger.c). */
 #include "../plugins/trigger_nic/trigger_proxy.dev.h"
 #include "trigger_rig.h"
 
@@ -285,104 +285,7 @@ TEST(paired_posts)
 	trig_close(&t);
 }
 
-/* ---- order, chains, arguments ------------------------------------------------------------------------ */
-
-/* In this chain of puts, the arrival of each put triggers the next put. */
-static void walk(struct trig *t)
-{
-	uint64_t *cell = (uint64_t *)t->data;
-	enum { STEPS = 200 };
-	if (is(t, "trigger_peer")) {
-		REFUSED(
-		    trig_post_fails(t, (struct loom_trigger_post){.tag = LOOM_TAG_ARRIVAL(1), .op = LOOM_NET_COUNT}),
-		    LOOM_ENOTSUP, t->err, "an arrival triggers nothing");
-		return;
-	}
-	for (uint32_t i = 0; i < STEPS; i++)
-		trig_post(t, (struct loom_trigger_post){.tag = i ? LOOM_TAG_ARRIVAL(i) : 1, .threshold = 1,
-							.op = LOOM_NET_PUT, .local = trig_ref(t, cell + i),
-							.remote = trig_ref(t, cell + i + 1), .bytes = 8,
-							.notify = i + 1});
-	cell[0] = 4711;
-	trig_fire(t, 1);
-	while (t->dev->arrived(&t->ctx[0], STEPS) < 1)
-		CU_ASSERT_EQUAL_FATAL(trig_flush(t), 0);
-	CU_ASSERT_EQUAL(cell[STEPS], 4711);
-	CU_ASSERT_EQUAL(trig_flush(t), 0);
-}
-TEST(walk)
-{
-	each("arrivals=256", walk);
-}
-
-/* The completions of two operations count towards a third tag. So its put runs after both. */
-static void join(struct trig *t)
-{
-	uint64_t *from = (uint64_t *)t->data, *to = from + 64;
-	*from = 5;
-	trig_post(t, (struct loom_trigger_post){.tag = 1, .threshold = 1, .op = LOOM_NET_COUNT, .chain = 3});
-	trig_post(t, (struct loom_trigger_post){.tag = 2, .threshold = 1, .op = LOOM_NET_COUNT, .chain = 3, .slot = 8});
-	trig_post(t, (struct loom_trigger_post){.tag = 3, .threshold = 2, .op = LOOM_NET_PUT,
-						.local = trig_ref(t, from), .remote = trig_ref(t, to), .bytes = 8});
-	trig_fire(t, 2);
-	CU_ASSERT_EQUAL(trig_flush(t), 0);
-	CU_ASSERT_EQUAL(t->dev->completed(&t->ctx[0], 8), 1);
-	CU_ASSERT_EQUAL(*to, 0);
-	trig_fire(t, 1);
-	CU_ASSERT_EQUAL(trig_flush(t), 0);
-	CU_ASSERT_EQUAL(*to, 5);
-}
-TEST(join)
-{
-	each("", join);
-}
-
-/* The fire supplies the target and the offset of an operation (GPU-TN, section 3.4). */
-static void arguments(struct trig *t)
-{
-	uint64_t *from = (uint64_t *)t->data, *to = from + 1024;
-	struct loom_trigger_post post = {.tag = 6, .threshold = 1, .rearm = 1, .op = LOOM_NET_PUT,
-					 .local = trig_ref(t, from), .remote = trig_ref(t, to), .bytes = 8,
-					 .flags = LOOM_NET_LOCAL_FROM_FIRE | LOOM_NET_REMOTE_FROM_FIRE |
-						  LOOM_NET_TARGET_FROM_FIRE,
-					 .window = 1023 * 8};
-	if (!is(t, "trigger_gputn") && !is(t, "trigger_proxy") && !is(t, "trigger_peer")) {
-		CU_ASSERT_EQUAL(trig_post_fails(t, post), LOOM_ENOTSUP);
-		CU_ASSERT_EQUAL(t->dev->fire_with(&t->ctx[0], 6, 0), LOOM_ENOTSUP);
-		return;
-	}
-	trig_post(t, post);
-	for (uint64_t i = 0; i < 1024; i++)
-		from[i] = i + 1;
-	for (uint64_t i = 0; i < 1024; i += 3)
-		CU_ASSERT_EQUAL(t->dev->fire_with(&t->ctx[0], 6, LOOM_ARGUMENT(0, i * 8)), 0);
-	CU_ASSERT_EQUAL(trig_flush(t), 0);
-	for (uint64_t i = 0; i < 1024; i++)
-		CU_ASSERT_EQUAL(to[i], i % 3 ? 0 : i + 1);
-	/* An access beyond the window, or to a rank that does not exist, is an error, and nothing is written. */
-	CU_ASSERT_EQUAL(t->dev->fire_with(&t->ctx[0], 6, LOOM_ARGUMENT(0, 1024 * 8)), 0);
-	CU_ASSERT_EQUAL(t->ops->flush(t->self, 1000000000, &t->err), LOOM_EIO);
-	CU_ASSERT_EQUAL(to[1024], 0);
-	CU_ASSERT_EQUAL(trig_reset(t), 0);
-	trig_post(t, post);
-	CU_ASSERT_EQUAL(t->dev->fire_with(&t->ctx[0], 6, LOOM_ARGUMENT(3, 0)), 0);
-	CU_ASSERT_EQUAL(t->ops->flush(t->self, 1000000000, &t->err), LOOM_EIO);
-	/* An operation that would take the argument of a fire must be posted before this fire. */
-	CU_ASSERT_EQUAL(trig_reset(t), 0);
-	CU_ASSERT_EQUAL(t->dev->fire_with(&t->ctx[0], 6, LOOM_ARGUMENT(0, 64)), 0);
-	CU_ASSERT_EQUAL(trig_flush(t), 0);
-	REFUSED(trig_post_fails(t, post), LOOM_EBUSY, t->err, "was fired before");
-	post.threshold = 2;
-	trig_post(t, post);
-	CU_ASSERT_EQUAL(t->dev->fire_with(&t->ctx[0], 6, LOOM_ARGUMENT(0, 8)), 0);
-	CU_ASSERT_EQUAL(trig_flush(t), 0);
-	CU_ASSERT_EQUAL(to[1], from[1]);
-	CU_ASSERT_EQUAL(to[8], 0);
-}
-TEST(arguments)
-{
-	each("", arguments);
-}
+/* ---- arguments ----------------------------------------------------------------------------------------- */
 
 /* A fire whose argument would misalign an addition is an error. */
 TEST(additions_are_aligned_D8)
@@ -432,48 +335,6 @@ TEST(proxy_builds_on_the_device)
 
 /* ---- limits and mistakes ------------------------------------------------------------------------------ */
 
-static void limits(struct trig *t)
-{
-	struct loom_trigger_post post = {.tag = 1, .threshold = 5, .op = LOOM_NET_PUT,
-					 .local = trig_ref(t, t->data), .remote = trig_ref(t, t->data), .bytes = 8};
-	for (int i = 0; i < 8; i++, post.tag++)
-		trig_post(t, post);
-	REFUSED(trig_post_fails(t, post), LOOM_EFULL, t->err, "raise posts");
-	/* post() rejects an operation that can never run. */
-	static const struct {
-		struct loom_trigger_post post;
-		int code;
-	} bad[] = {
-	    {{.tag = 0, .op = LOOM_NET_COUNT}, LOOM_EINVAL},
-	    {{.tag = 1ull << 48, .op = LOOM_NET_COUNT}, LOOM_EINVAL},
-	    {{.tag = 1, .op = 77}, LOOM_EINVAL},
-	    {{.tag = 1, .op = LOOM_NET_COUNT, .slot = 1u << 20}, LOOM_EINVAL},
-	    {{.tag = 1, .op = LOOM_NET_COUNT, .notify = 3}, LOOM_ENOTSUP},
-	    {{.tag = 1, .op = LOOM_NET_PUT, .bytes = 8, .target = 1}, LOOM_EINVAL},
-	    {{.tag = 1, .op = LOOM_NET_PUT, .bytes = 8}, LOOM_EINVAL},
-	    {{.tag = 1, .op = LOOM_NET_PUT, .bytes = 1ull << 40, .local = LOOM_REF(1, 0), .remote = LOOM_REF(1, 0)},
-	     LOOM_EINVAL},
-	    {{.tag = 1, .op = LOOM_NET_PUT, .bytes = ~0ull, .local = LOOM_REF(1, 64), .remote = LOOM_REF(1, 64)},
-	     LOOM_EINVAL},
-	    {{.tag = 1, .op = LOOM_NET_GET, .bytes = 8, .local = LOOM_REF(1, 0), .remote = LOOM_REF(2, 0)},
-	     LOOM_EINVAL},
-	    {{.tag = 1, .op = LOOM_NET_ADD, .bytes = 12, .local = LOOM_REF(1, 0), .remote = LOOM_REF(1, 0)},
-	     LOOM_ENOTSUP},
-	};
-	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-		CU_ASSERT_EQUAL(trig_post_fails(t, bad[i].post), bad[i].code);
-	uint64_t any;
-	struct loom_trigger_post unsized = {.tag = 1, .op = LOOM_NET_COUNT};
-	CU_ASSERT_EQUAL(t->ops->post(t->self, &unsized, &any, &t->err), LOOM_EABI);
-	CU_ASSERT_EQUAL(t->dev->fire(&t->ctx[0], 0, 1), LOOM_EINVAL);
-	CU_ASSERT_EQUAL(t->dev->fire(&t->ctx[0], 1, 0), LOOM_EINVAL);
-	CU_ASSERT_EQUAL(t->dev->fire(&t->ctx[0], 1, 16384), LOOM_EINVAL);
-}
-TEST(limits)
-{
-	each("posts=8", limits);
-}
-
 /* By default, tables are as large as the workload needs. If the conf sets a smaller size, the message names the needed
  * size. */
 static void post_needs(struct trig *t)
@@ -517,29 +378,6 @@ TEST(sizes_follow_from_needs)
 	}
 	each("posts=8 slots=8 arrivals=8", refuse_needs);
 	trig_net = NULL;
-}
-
-/* If there are more tags than counters, flush() reports an error. */
-static void unknown_tags(struct trig *t, uint64_t last)
-{
-	for (uint64_t tag = 1; tag <= 14; tag++)
-		trig_fire(t, tag * 1000003);
-	CU_ASSERT_EQUAL(trig_flush(t), 0); /* fires without a post are no error */
-	for (uint64_t tag = 99; tag <= last; tag++)
-		trig_fire(t, tag);
-	REFUSED(t->ops->flush(t->self, 1000000000, &t->err), LOOM_EFULL, t->err, "raise tags");
-	CU_ASSERT_EQUAL(t->dev->arrived(&t->ctx[0], 1), LOOM_EFULL); /* workers that wait get the error, too */
-	CU_ASSERT_EQUAL(trig_reset(t), 0);
-	CU_ASSERT_EQUAL(trig_flush(t), 0);
-	trig_close(t);
-}
-TEST(unknown_tags)
-{
-	struct trig t;
-	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_gputn", "tags=16"), 0);
-	unknown_tags(&t, 99);
-	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_peer", "tags=16"), 0);
-	unknown_tags(&t, 101); /* trigger_peer has a few more counters than tags=16 */
 }
 
 /* ---- many producers, tiny FIFO ------------------------------------------------------------------------ */

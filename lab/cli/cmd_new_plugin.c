@@ -107,11 +107,7 @@ static void conf(const struct new_plugin *n, struct loom__text *out)
 	if (n->kind == LOOM_WORKLOAD)
 		loom__text_add(out, "[run]\nworkload = ./%s.so", n->name);
 	else if (n->kind == LOOM_DEVICE)
-		loom__text_add(
-		    out,
-		    "[run]\ndevices = %s:0\n\n; Its file must be in a plug-in folder: see "
-		    "`gpuloom list --help`.",
-		    n->shorts);
+		loom__text_add(out, "[run]\ndevices = ./%s.so:0", n->name);
 	else
 		loom__text_add(
 		    out, "%s[%s]\nuse = %s./%s.so",

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/conf.h"
 #include "cli/named.h"
 #include "cli/options.h"
 #include "config/config.h"
@@ -104,6 +105,21 @@ static void list_one(void *arg, const char *name, const char *what, int level)
 
 /* ---- command --------------------------------------------------------------------------------- */
 
+/* Returns 1 for a plug-in with device code that was compiled without LOOM_PERTURB, which would define the hook. */
+static int needs_perturbed_copy(const struct loom__verdicts *v)
+{
+	static const char hook[] = "loom_cpu_yield_hook";
+	struct loom_error err;
+	char *bytes = NULL;
+	size_t length = 0;
+	if (v->kind == LOOM_DEVICE || v->kind == LOOM_TRANSPORT || v->kind == LOOM_QOS ||
+	    loom__read_file(v->path, SIZE_MAX / 2, &bytes, &length, &err))
+		return 0;
+	int plain = !memmem(bytes, length, hook, sizeof(hook));
+	free(bytes);
+	return plain;
+}
+
 static int report(const struct request *r, const struct loom__verdicts *v)
 {
 	size_t passed = loom__validate_count(v, LOOM__PASSED);
@@ -118,6 +134,10 @@ static int report(const struct request *r, const struct loom__verdicts *v)
 		if (bad && v->kind)
 			fprintf(r->cli->out, "how to fix failures: docs/kinds/%s.md, docs/validate.md\n",
 				loom__kind_name(v->kind));
+		if (!bad && passed && v->level >= 3 && !r->only.n && !r->quiet && needs_perturbed_copy(v))
+			fprintf(r->cli->out,
+				"not tested: other workers between single accesses of its device code. Validate a "
+				"copy that is compiled with -DLOOM_PERTURB, too: docs/validate.md\n");
 	}
 	if (bad)
 		return LOOM_EXIT_GATE;
@@ -142,14 +162,20 @@ static int validate(struct request *r)
 	struct loom__probed probed;
 	struct loom_error err;
 	struct loom__outcome *list = NULL;
-	char *path = NULL;
+	char *path = NULL, *with = NULL;
 	size_t n = 0;
 	int status = find(r, &path);
-	if (status)
+	if (!status && r->with && loom__conf_named(r->cli, r->with, &with, &err)) {
+		loom__say_error(r->cli, "validate: %s", err.text);
+		status = LOOM_EXIT_USAGE;
+	}
+	if (status) {
+		free(path);
 		return status;
+	}
 	struct loom__validation plan = {.path = path,
 					.self = r->cli->self,
-					.with = r->with,
+					.with = with,
 					.only = r->only.at,
 					.onlys = r->only.n,
 					.skip = r->skip.at,
@@ -170,6 +196,7 @@ static int validate(struct request *r)
 		plan.only = load_alone;
 		plan.onlys = 1;
 	} else if ((status = check_set(r, path))) {
+		free(with);
 		free(path);
 		return status;
 	}
@@ -191,6 +218,7 @@ static int validate(struct request *r)
 		status = report(r, &v);
 	}
 	free(list);
+	free(with);
 	free(path);
 	return status;
 }

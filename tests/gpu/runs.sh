@@ -610,6 +610,23 @@ embed() {
 		expect 0 'asserts +[0-9]+ +[0-9]+ +[0-9]+ +0' env "$@" "$B/tests/test_embed_gpu"
 }
 
+# The conformance suite, as for a plug-in of a vendor. Two GPUs exist, whose memory other processes may open.
+conformance() {
+	{
+		echo '#include <gpuloom/dev/ir.h>'
+		echo 'LOOM_IR_TASK(validate_task)'
+		echo 'LOOM_FN void validate_task(struct loom_ctx *c, const struct loom_task *t)'
+		echo '{'
+		echo '	if (c->lane == 0)'
+		echo '		loom_fetch_add_relaxed_sys((uint64_t *)loom_at(c, t->data.ref), t->param[0]);'
+		echo '}'
+	} >"$tmp/validate.c"
+	cc -std=gnu11 -O2 -fPIC -shared -Icore/include "$tmp/validate.c" -o "$tmp/validate.so" || fail 'no validate.so'
+	FAKE_GPU=ranks FAKE_GPU_PLUGINS="$B/plugins/sched_mgws.so $B/plugins/term_hcounter.so" \
+		FAKE_GPU_TASK="$tmp/validate.so validate_task" expect 0 ' 7 passed, 0 failed, 0 skipped' "$G" validate \
+		device_$device --jobs 2 $(printf -- '--only device.%s ' copies keys adopt reports streams instances embeds)
+}
+
 # Workers stay between runs for 2 s, or leave after 20 us, so that each run starts them again.
 resident_runs() {
 	for idle in 2s 20us; do

@@ -142,7 +142,10 @@ struct loom_reset {
 	uint32_t value, words;
 };
 
-/* A launch of persistent workers. All pointers are valid until retire() returns. */
+/* A launch of persistent workers. All pointers are valid until retire() returns. The control words have their contents
+ * at launch(). Registries, blocks of policies and initial tasks have theirs at LOOM_PHASE_GO(n): the core may write them
+ * before each sample, and if the host cannot access the memory, it fills the memory by copy_in() while the workers
+ * exist. So workers read registries and blocks at the start of each sample, and launch() does not read them. */
 struct loom_launch {
 	size_t size;
 	uint32_t entry;  /* enum loom_entry */
@@ -199,7 +202,8 @@ struct loom_device_ops {
 	/* Fills in workers, lanes, numa_node, local_bytes and kind. The core calls this after create() and after
 	 * build(). It uses the second answer, because on a GPU the code determines how many workers are resident. */
 	int (*shape)(void *self, struct loom_device_shape *shape, struct loom_error *err);
-	/* Allocates zeroed, page-aligned memory on this device. `flags` are LOOM_MEMORY_*. */
+	/* Allocates zeroed, page-aligned memory on this device. `flags` are LOOM_MEMORY_*. Without LOOM_MEMORY_HOST, the
+	 * memory may have no host address; then copy_in() and copy_out() are mandatory. */
 	int (*mem_alloc)(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory,
 			 struct loom_error *err);
 	void (*mem_free)(void *self, struct loom_memory *memory);
@@ -209,7 +213,7 @@ struct loom_device_ops {
 	void (*mem_unmap)(void *self, const struct loom_memory *memory);
 	/* Composes the device code. Called before the first launch with LOOM_ENTRY_WORK. */
 	int (*build)(void *self, const struct loom_program *program, struct loom_error *err);
-	/* Starts the workers. They wait for ctl->phase. */
+	/* Starts the workers. They wait for ctl->phase. Registries and blocks may still be empty (struct loom_launch). */
 	int (*launch)(void *self, const struct loom_launch *launch, struct loom_error *err);
 	/* Called after the core has stored LOOM_PHASE_READY(n). Returns 0 when all workers are awake and poll for
 	 * LOOM_PHASE_GO(n), or LOOM_ETIMEDOUT. */

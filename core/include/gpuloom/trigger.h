@@ -87,13 +87,16 @@ struct loom_await {
 /* Host half. Any thread may call post, even while workers run. */
 struct loom_trigger_ops {
 	LOOM_POLICY_OPS
-	/* Posts an operation. *id is unique in the stack. Returns LOOM_EFULL if every place is taken, and LOOM_ENOTSUP
+	/* Posts an operation. *id is unique in the stack. Refuses an operation that can never run: with a wrong tag,
+	 * slot, target, operation or memory. Returns LOOM_EFULL if every place is taken, and LOOM_ENOTSUP
 	 * if the plug-in or its provider lacks the operation. Returns LOOM_EBUSY if the operation takes an argument
 	 * (LOOM_NET_*_FROM_FIRE) from a fire that has already happened. */
 	int (*post)(void *self, const struct loom_trigger_post *post, uint64_t *id,
 		    struct loom_error *err);
-	/* Waits until all operations that were fired are complete, also at their targets. Returns the first failure. No
-	 * worker runs during the call, because the kernel has ended. */
+	/* Waits until all operations that were fired are complete, also at their targets. Returns the first failure:
+	 * LOOM_EIO if the argument of a fire was beyond the window of its post or named a rank that does not exist,
+	 * LOOM_EFULL if fires were not counted because there were too many tags. No worker runs during the call,
+	 * because the kernel has ended. */
 	int (*flush)(void *self, uint64_t timeout_ns, struct loom_error *err);
 	/* For operations that are posted later: returns 0 if post() can accept this operation, or the error that post()
 	 * would always return. Takes no place in a table. NULL: only post() finds errors. */

@@ -140,7 +140,9 @@ LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state wha
 LOOM_FN int loom_leave_gap(uint64_t now_ns, uint32_t gap_ns)
 {
 	uint32_t since = (uint32_t)(now_ns % LOOM_GAP_EVERY_NS);
-	struct timespec nap = {.tv_sec = 0, .tv_nsec = since < gap_ns ? (long)(gap_ns - since) : 0};
+	struct timespec nap; /* without a designated initializer, which C++17 lacks */
+	nap.tv_sec = 0;
+	nap.tv_nsec = since < gap_ns ? (long)(gap_ns - since) : 0;
 	if (nap.tv_nsec)
 		nanosleep(&nap, NULL);
 	return nap.tv_nsec != 0;
@@ -194,7 +196,9 @@ LOOM_FN void loom_nap(uint64_t waited_ns, uint64_t least_ns)
 {
 	uint64_t ns = waited_ns / 4 < LOOM_NAP_MOST_NS ? waited_ns / 4 : LOOM_NAP_MOST_NS;
 	ns = ns < least_ns ? least_ns : ns;
-	struct timespec nap = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+	struct timespec nap;
+	nap.tv_sec = (time_t)(ns / 1000000000u);
+	nap.tv_nsec = (long)(ns % 1000000000u);
 	nanosleep(&nap, NULL);
 }
 
