@@ -157,6 +157,18 @@ expect 2 'hyperfine, Google Benchmark and nvbench' "$G" report "$tmp/other.json"
 expect 2 'these are different jobs: workload is hyperfine' "$G" compare "$tmp/one.json" "$data/nvbench.json"
 expect 2 'cannot be mixed' "$G" compare "$data/hyperfine.json" conf/fib.ini
 
+# The time of a report does not grow with the square of the number of levels. Look-ups in lists would need more than a minute
+# of processor time for a factor with 100,000 levels.
+python3 - "$tmp" <<'PY'
+import json, sys
+levels = ['v%d' % i for i in range(100000)]
+with open(sys.argv[1] + '/many.jsonl', 'w') as f:
+    f.write(json.dumps({'schema': 'gpuloom.sweep/1', 'workload': 'w', 'factors': [{'key': 'run.title', 'values': levels}]}) + '\n')
+    for level in reversed(levels):
+        f.write('{"configuration": "%s", "values": {"run.title": "%s"}, "sample": 0, "metrics": {"seconds": 1}}\n' % (level, level))
+PY
+expect 0 '^v0,v0,0,99999,,1$' sh -c 'ulimit -t 60; exec "$@"' sh "$G" report "$tmp/many.jsonl" --format csv
+
 # Each result of the program itself.
 if command -v hyperfine >/dev/null; then
 	hyperfine -N --runs 12 --warmup 1 --export-json "$tmp/two.json" 'sleep 0.001' 'sleep 0.06' >/dev/null 2>&1

@@ -264,10 +264,9 @@ static int same_answers(const struct loom__job *a, const struct loom__job *b, st
 	const cJSON *m;
 	cJSON_ArrayForEach(m, a->metrics)
 	{
-		const cJSON *other = metric_of(b, m->string);
+		const cJSON *other = loom__json_true(m, "answer") ? metric_of(b, m->string) : NULL;
 		double x = constant(m), y = constant(other);
-		if (!loom__json_true(m, "answer") || !loom__json_true(other, "answer") || isnan(x) || isnan(y) ||
-		    x == y)
+		if (!loom__json_true(other, "answer") || isnan(x) || isnan(y) || x == y)
 			continue;
 		return LOOM__FAIL(err, LOOM_EINVAL,
 				  "the verified answers differ: %s is %.15g in %.100s and %.15g in %.100s, so these "
@@ -278,27 +277,32 @@ static int same_answers(const struct loom__job *a, const struct loom__job *b, st
 	return 0;
 }
 
+/* Returns the error for a metric that `have` of the variants have. */
+static int lacks(const struct loom__job *job, size_t jobs, const char *metric, size_t have, struct loom_error *err)
+{
+	struct loom__near near = {.word = metric};
+	const cJSON *o;
+	for (size_t v = 0; v < jobs && !have; v++)
+		cJSON_ArrayForEach(o, job[v].metrics)
+		{
+			loom__nearer(&near, o->string);
+		}
+	return LOOM__FAIL(err, LOOM_EINVAL, "%s variant has a metric '%s'%s%s%s", have ? "not every" : "no", metric,
+			  LOOM__MEANT(near.name));
+}
+
 int loom__compare_figures(const struct loom__job *job, size_t jobs, const struct loom__compare_metric *metric,
 			  size_t metrics, const char *const *allowed, size_t n, struct loom_error *err)
 {
 	int rc = 0;
 	for (size_t m = 0; m < metrics && !rc; m++) {
-		struct loom__near near = {.word = metric[m].name};
 		size_t have = 0;
-		const cJSON *o;
-		for (size_t v = 0; v < jobs; v++) {
+		for (size_t v = 0; v < jobs; v++)
 			have += has(job[v].metrics, metric[m].name);
-			cJSON_ArrayForEach(o, job[v].metrics)
-			{
-				loom__nearer(&near, o->string);
-			}
-		}
 		if (have == jobs || (have && !metric[m].gate))
 			rc = same_unit(job, jobs, &metric[m], err);
 		else
-			rc =
-			    LOOM__FAIL(err, LOOM_EINVAL, "%s variant has a metric '%s'%s%s%s",
-				       have ? "not every" : "no", metric[m].name, LOOM__MEANT(have ? NULL : near.name));
+			rc = lacks(job, jobs, metric[m].name, have, err);
 	}
 	for (size_t v = 1; v < jobs && !rc; v++)
 		if (!may_differ(&job[0], &job[v], allowed, n))
