@@ -462,12 +462,12 @@ static int read_results(const struct loom__cli *cli, struct loom__compare_args *
 	size_t n = a->conf.file.n;
 	struct loom_error err;
 	int status = LOOM_EXIT_OK;
-	for (size_t i = 0; i < n && !status; i++)
-		if (loom__doc_read(a->conf.file.at[i], &file[i], &err))
-			status = loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
+	char *converter = loom__shipped_file(cli, "python/gpuloom/foreign.py");
+	if (loom__docs_read(converter, a->conf.file.at, n, file, &err))
+		status = loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
+	free(converter);
 	if (!status) {
-		loom__foreign_settle(file, n);
-		if (n == 1 && file[0].tool && file[0].kind == LOOM__DOC_COMPARE)
+		if (n == 1 && file[0].foreign && file[0].kind == LOOM__DOC_COMPARE)
 			status = add_benchmarks(cli, a, &file[0], doc);
 		else if (n == 1)
 			status = loom__refuse(cli, LOOM_EXIT_USAGE, "compare: only one variant: give a second file");

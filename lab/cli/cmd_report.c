@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/conf.h"
 #include "cli/report.h"
 #include "papers/papers.h"
 #include "report/foreign.h"
@@ -16,7 +17,7 @@ static const struct loom__option options[] = {
      "output file, named " LOOM__REPORT_SUFFIXES " or .json; '-' is standard output. Default: "
      "Markdown to standard output",
      LOOM__AT(struct loom__report_args, output, STR), .letter = 'o'},
-    {"format", "FORMAT", "html, md, csv, svg, png, pdf, gp, junit, openmetrics or json, whatever the name of the file",
+    {"format", "FORMAT", "html, md, csv, svg, png, pdf, gp, junit or json, whatever the name of the file",
      LOOM__AT(struct loom__report_args, format, STR)},
     {"metric", "NAME[,NAME]", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, metric, STR)},
     LOOM__OPTION_DERIVE(struct loom__report_args),
@@ -38,14 +39,13 @@ static int run(struct loom__cli *cli, void *args);
 const struct loom__usage loom__report_usage = {
     .command = "report",
     .synopsis = "RESULT... [-o FILE] [options]",
-    .about =
-	"Creates tables and plots from results of run, compare and sweep. Needs the files only, no\n"
-	"plug-in and no device. Several results of `gpuloom run` can share one report. Also reads files of\n"
-	"hyperfine, Google Benchmark, nvbench, nccl-tests and OSU micro-benchmarks.\n",
+    .about = "Creates tables and plots from results of run, compare and sweep. Needs the files only, no\n"
+	     "plug-in and no device. Several results of `gpuloom run` can share one report. Also reads files of\n"
+	     "hyperfine, Google Benchmark, nvbench, nccl-tests and OSU micro-benchmarks.\n",
     .notes = "  .html  one self-contained page      .csv   one row per sample\n"
 	     "  .md    tables for a pull request    .gp    a gnuplot script with its data\n"
 	     "  .svg   the plots                    .json  medians, intervals, effects\n"
-	     "  .xml   JUnit: rules of --fail-on    .prom  OpenMetrics, for Prometheus\n"
+	     "  .xml   JUnit: rules of --fail-on\n"
 	     "  .png, .pdf  the plots, converted by rsvg-convert (Debian: librsvg2-bin)\n",
     .options = options,
     .examples = "report ab.json -o ab.html\ta page\n"
@@ -63,7 +63,7 @@ static enum loom__report_format format_of(const struct loom__cli *cli, const str
 		format = loom__report_format_of(a->output);
 	if (format == LOOM__REPORT_FORMATS)
 		loom__say_error(cli,
-				"report: unknown format '%s': choose html, md, csv, svg, png, pdf, gp, junit, openmetrics or json",
+				"report: unknown format '%s': choose html, md, csv, svg, png, pdf, gp, junit or json",
 				a->format ? a->format : a->output);
 	return format;
 }
@@ -113,9 +113,6 @@ int loom__report_write(const struct loom__cli *cli, const struct loom__report_ar
 		break;
 	case LOOM__AS_JUNIT:
 		loom__report_junit(&t, view);
-		break;
-	case LOOM__AS_OPENMETRICS:
-		loom__report_openmetrics(&t, view);
 		break;
 	case LOOM__REPORT_FORMATS:
 		return LOOM_EXIT_USAGE;
@@ -263,20 +260,25 @@ static int report(const struct loom__cli *cli, const struct loom__report_args *a
 	struct loom__report_settings settings;
 	if (format_of(cli, a) == LOOM__REPORT_FORMATS)
 		return LOOM_EXIT_USAGE;
-	for (size_t i = 0; i < a->file.n; i++) {
-		int rc = loom__doc_read(a->file.at[i], &doc[i], &err);
-		if (!rc)
-			continue;
+	char *converter = loom__shipped_file(cli, "python/gpuloom/foreign.py");
+	int rc = loom__docs_read(converter, a->file.at, a->file.n, doc, &err);
+	free(converter);
+	if (rc) {
 		loom__say_error(cli, "%s", err.text);
 		return rc == LOOM_ENOMEM || rc == LOOM_EIO ? LOOM_EXIT_FAILURE : LOOM_EXIT_USAGE;
 	}
-	loom__foreign_settle(doc, a->file.n);
 	int status = loom__report_view(cli, a, doc, a->file.n, &view, &settings);
 	if (status)
 		return status;
-	for (size_t i = 0; i < a->file.n; i++)
+	for (size_t i = 0; i < a->file.n; i++) {
+		const cJSON *w, *list = doc[i].foreign ? loom__json_list(doc[i].root, "warnings") : NULL;
 		if (doc[i].torn)
 			loom__say_warning(cli, "'%s': ignoring an incomplete last line", doc[i].path);
+		cJSON_ArrayForEach(w, list)
+		{
+			loom__say_warning(cli, "'%s': %s", doc[i].path, loom__json_text(w, "text"));
+		}
+	}
 	status = loom__report_write(cli, a, &view, &settings);
 	loom__view_free(&view);
 	return status;
