@@ -149,6 +149,14 @@ expect 0 "warning: '.*half.json': BM was skipped: no GPU" "$G" report "$tmp/half
 expect 0 'note: half: BM was skipped: no GPU' "$G" compare "$tmp/plain.json" "$tmp/half.json"
 expect 0 'counter +100 ns .*EQUIVALENT' "$G" compare "$tmp/plain.json" "$tmp/counter.json"
 
+# A table has each name once, also if a document of another version has a metric with the name of a factor or a column.
+printf '%s\n' '{"schema": "gpuloom.sweep/1", "workload": "w", "factors": [{"key": "run.seed", "values": ["1"]}]}' \
+	'{"configuration": "1", "values": {"run.seed": "1", "order": "2"}, "sample": 0, "metrics": {"seconds": 1, "run.seed": 5, "sample": 7, "start": 9, "metric.sample": 8}, "units": {"start": "ns"}}' \
+	>"$tmp/names.jsonl"
+expect 0 '^variant,run.seed,factor.order,sample,order,start_ns,seconds,metric.run.seed,metric.sample,metric.start_ns,metric.metric.sample$' \
+	"$G" report "$tmp/names.jsonl" --format csv
+expect 0 '^"?1, 2"?,1,2,0,0,,1,5,7,9,8$' "$G" report "$tmp/names.jsonl" --format csv
+
 # Documents that were converted before are read like the files.
 PYTHONPATH=python python3 -m gpuloom.foreign "$data/osu-before.txt" "$data/osu-after.txt" >"$tmp/both" ||
 	fail 'python3 -m gpuloom.foreign'
