@@ -27,6 +27,12 @@ wrong() {
 }
 
 right 'no figures\n' x none
+# Names that tables of samples use themselves.
+for name in variant configuration point sample order start_ns; do
+	wrong "{\"$name\": 1}\n" "prints a metric '$name', which is the name of a column in tables"
+done
+wrong '{"workload.exec.command": 1}\n' "prints a metric 'workload.exec.command', which is the name of an option in tables"
+right '{"wait.p50": 7}\n' wait.p50 7
 right '{"seconds": 1.5, "label": "fio", "error": null, "jobs": [1, 2]}\n' seconds 1.5
 right '{"seconds": 7}\n{"seconds": 1.5}\n' seconds 1.5
 right 'text\n \t{"seconds": 1.5}\t\r\nmore text\n\n' seconds 1.5

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# compare and report read files of other benchmark programs, and write JUnit XML and OpenMetrics. tests/data/foreign has files in
-# their public formats; hyperfine itself is run if it is installed.
+# compare and report read files of other benchmark programs, which python/gpuloom/foreign.py converts, and write JUnit XML.
+# tests/data/foreign has files in their public formats; hyperfine itself is run if it is installed. foreign.py has the cases
+# of the converter itself.
 . tests/lib.sh
 need python3
 data=$PWD/tests/data/foreign
@@ -34,7 +35,7 @@ grep -q '18211700000' "$tmp/osu.csv" || fail 'a bandwidth in bytes/s'
 
 # A rule for each judged metric, and one for a metric that is named after a benchmark.
 expect 5 'FAILED: BM_Insert<int>/4096/threads=4: google-after is 7.6 % slower' "$G" compare "$data/google-before.json" \
-	"$data/google-after.json" --fail-on '*: slower > 3%' -o "$tmp/gate.xml" -o "$tmp/gate.prom" -o "$tmp/gate.md"
+	"$data/google-after.json" --fail-on '*: slower > 3%' -o "$tmp/gate.xml" -o "$tmp/gate.md"
 expect 0 'holds' "$G" compare "$data/google-before.json" "$data/google-after.json" \
 	--fail-on 'BM_Insert<int>/64: slower > 3%'
 grep -q 'SLOWER' "$tmp/gate.md" || fail 'the second -o replaces the first'
@@ -53,11 +54,10 @@ for v in d['variants']:
 assert not d['quiet']['quiet'], 'nothing is known about the load'
 PY
 
-# JUnit XML and OpenMetrics.
+# JUnit XML.
 for file in result.json compare.json sweep.jsonl foreign/hyperfine.json foreign/nccl-before.txt; do
 	name=$(basename "$file")
 	expect 0 '' "$G" report "tests/data/$file" -o "$tmp/$name.xml"
-	expect 0 '' "$G" report "tests/data/$file" -o "$tmp/$name.prom"
 done
 if command -v xmllint >/dev/null; then
 	for file in "$tmp"/*.xml; do
@@ -66,8 +66,8 @@ if command -v xmllint >/dev/null; then
 	sed 's/ name="[^"]*"//' "$tmp/gate.xml" >"$tmp/bad.xml" # the schema detects what it should
 	expect 3 '' xmllint --noout --schema tests/data/JUnit.xsd "$tmp/bad.xml"
 fi
-python3 - "$tmp" <<'PY' || fail 'JUnit XML or OpenMetrics'
-import glob, re, sys, xml.etree.ElementTree as tree
+python3 - "$tmp" <<'PY' || fail 'JUnit XML'
+import glob, sys, xml.etree.ElementTree as tree
 tmp = sys.argv[1]
 s = tree.parse(tmp + '/gate.xml').getroot()[0]
 cases = list(s)
@@ -78,37 +78,7 @@ for s in (tree.parse(f).getroot()[0] for f in glob.glob(tmp + '/*.xml') if not f
     count = lambda tag: sum(c.find(tag) is not None for c in s)
     assert [int(s.get(k)) for k in ('tests', 'failures', 'errors', 'skipped')] == \
         [len(s), count('failure'), count('error'), count('skipped')], s.attrib
-label = r'[a-z_]+="(?:[^"\\\n]|\\["\\n])*"'
-sample = re.compile(r'(gpuloom_[a-z_]+)\{(%s(?:,%s)*)\} (-?[0-9.e+-]+)$' % (label, label))
-for name in glob.glob(tmp + '/*.prom'):
-    lines, seen, family = open(name).read().split('\n'), set(), None
-    assert lines[-2:] == ['# EOF', ''], name
-    for line in lines[:-2]:
-        if line.startswith('# TYPE '):
-            family = line.split()[2]
-        elif not line.startswith('#'):
-            m = sample.match(line)
-            assert m and m.group(1) == family and m.group(1, 2) not in seen, line
-            float(m.group(3))
-            seen.add(m.group(1, 2))
-text = open(tmp + '/gate.prom').read()
-assert 'gpuloom_gate_failed{rule="*: slower > 3%",number="0"} 1\n' in text
-assert 'gpuloom_verdict="SLOWER"} 1\n' in text and text.count('gpuloom_verdict="SLOWER"} 0\n') == 1
 PY
-parsed=
-for python in python3 /usr/bin/python3; do # Debian's package is for the second one
-	"$python" -c 'import prometheus_client' 2>/dev/null || continue
-	parsed=yes
-	"$python" - "$tmp"/*.prom <<-'PY' || fail 'the parser of prometheus_client'
-		import sys
-		from prometheus_client.openmetrics.parser import text_string_to_metric_families
-		for name in sys.argv[1:]:
-		    assert len(list(text_string_to_metric_families(open(name).read()))) == 11
-	PY
-	break
-done
-[ -n "$parsed" ] || echo 'no prometheus_client here: its parser is not tried'
-[ "$(grep -c gpuloom_median_low "$tmp/result.json.prom")" -gt 1 ] || fail 'no interval of a median'
 
 # Wrong and incomplete files: the message has the file, the place, and what to do.
 edit() { # arguments: FILE EXPRESSION
@@ -157,6 +127,74 @@ expect 0 'has only the mean' "$G" compare "$tmp/out.json" # files outside of the
 expect 2 'hyperfine, Google Benchmark and nvbench' "$G" report "$tmp/other.json"
 expect 2 'these are different jobs: workload is hyperfine' "$G" compare "$tmp/one.json" "$data/nvbench.json"
 expect 2 'cannot be mixed' "$G" compare "$data/hyperfine.json" conf/fib.ini
+
+# The converter itself.
+python3 tests/foreign.py >"$tmp/out" 2>&1 || { fail 'python/gpuloom/foreign.py'; cat "$tmp/out"; }
+
+# Entries that are no measurement give a warning, and a file without any other is an error for a gate. Counters of a user do
+# not meet the times.
+python3 - "$tmp" <<'PY'
+import json, sys
+def write(name, *entries):
+    json.dump({'context': {}, 'benchmarks': [{'name': 'BM', 'real_time': 100, 'cpu_time': 100, **e} for e in entries]},
+              open('%s/%s.json' % (sys.argv[1], name), 'w'))
+skip = {'skipped': True, 'skip_message': 'no GPU', 'real_time': 0, 'cpu_time': 0}
+write('plain', *[{}] * 12)
+write('half', *[{}, skip] * 6)
+write('skipped', *[skip] * 12)
+write('counter', *[{'seconds': 5, 'cpu_seconds': 7}] * 12)
+PY
+expect 2 'skipped.json. is of Google Benchmark, but has no samples: BM was skipped: no GPU' "$G" compare "$tmp/plain.json" \
+	"$tmp/skipped.json" --fail-on 'seconds: slower > 5%'
+expect 0 "warning: '.*half.json': BM was skipped: no GPU" "$G" report "$tmp/half.json"
+expect 0 'note: half: BM was skipped: no GPU' "$G" compare "$tmp/plain.json" "$tmp/half.json"
+expect 0 'counter +100 ns .*EQUIVALENT' "$G" compare "$tmp/plain.json" "$tmp/counter.json"
+
+# A table has each name once, also if a document of another version has a metric with the name of a factor or a column.
+printf '%s\n' '{"schema": "gpuloom.sweep/1", "workload": "w", "factors": [{"key": "run.seed", "values": ["1"]}]}' \
+	'{"configuration": "1", "values": {"run.seed": "1", "order": "2"}, "sample": 0, "metrics": {"seconds": 1, "run.seed": 5, "sample": 7, "start": 9, "metric.sample": 8}, "units": {"start": "ns"}}' \
+	>"$tmp/names.jsonl"
+expect 0 '^variant,run.seed,factor.order,sample,order,start_ns,seconds,metric.run.seed,metric.sample,metric.start_ns,metric.metric.sample$' \
+	"$G" report "$tmp/names.jsonl" --format csv
+expect 0 '^"?1, 2"?,1,2,0,0,,1,5,7,9,8$' "$G" report "$tmp/names.jsonl" --format csv
+
+# Documents that were converted before are read like the files.
+PYTHONPATH=python python3 -m gpuloom.foreign "$data/osu-before.txt" "$data/osu-after.txt" >"$tmp/both" ||
+	fail 'python3 -m gpuloom.foreign'
+sed -n 1p "$tmp/both" >"$tmp/osu-before.json"
+sed -n 2p "$tmp/both" >"$tmp/osu-after.json"
+"$G" compare "$tmp/osu-before.json" "$tmp/osu-after.json" | sed 's/json$/txt/' >"$tmp/converted"
+(cd "$data" && "$G" compare osu-before.txt osu-after.txt) | sed "s|osu-before.txt$|$tmp/osu-before.txt|" |
+	diff "$tmp/converted" - || fail 'a converted document is compared in another way'
+
+# Without python3, and with a python3 that fails or does not stop.
+mkdir "$tmp/none" "$tmp/stub"
+expect 2 'hyperfine.json. is not a result of gpuloom, and python3, .*is not installed: install python3' env PATH="$tmp/none" \
+	"$G" compare "$data/hyperfine.json"
+printf '#!/bin/sh\necho first >&2\necho last words >&2\nexit 7\n' >"$tmp/stub/python3"
+chmod +x "$tmp/stub/python3"
+expect 1 'the converter for files of other programs ended by itself with status 7: last words' env PATH="$tmp/stub:$PATH" \
+	"$G" report "$data/hyperfine.json"
+printf '#!/bin/sh\nenv | grep -e ^GPULOOM -e ^PYTHON | head -n 1 >&2\necho nothing leaks >&2; exit 2\n' >"$tmp/stub/python3"
+expect 2 'error: nothing leaks' env PATH="$tmp/stub:$PATH" PYTHONPATH=x "$G" report "$data/hyperfine.json"
+printf '#!/bin/sh\nexec yes 0123456789012345678901234567890123456789\n' >"$tmp/stub/python3"
+expect 2 'its conversion becomes too large' env PATH="$tmp/stub:$PATH" "$G" report "$data/hyperfine.json"
+
+# The time that files take does not grow with the square or the cube of their size. Look-ups in lists would need minutes of
+# processor time for these: 1500 benchmarks with 50 counters, and a factor with 100,000 levels.
+python3 - "$tmp" <<'PY'
+import json, sys
+entries = [{'name': 'BM_%d' % i, 'real_time': 1 + i, **{'c%d' % k: k for k in range(50)}} for i in range(1500)]
+json.dump({'context': {}, 'benchmarks': entries}, open(sys.argv[1] + '/many.json', 'w'))
+levels = ['v%d' % i for i in range(100000)]
+with open(sys.argv[1] + '/many.jsonl', 'w') as f:
+    f.write(json.dumps({'schema': 'gpuloom.sweep/1', 'workload': 'w', 'factors': [{'key': 'run.title', 'values': levels}]}) + '\n')
+    for level in reversed(levels):
+        f.write('{"configuration": "%s", "values": {"run.title": "%s"}, "sample": 0, "metrics": {"seconds": 1}}\n' % (level, level))
+PY
+limited='ulimit -t 60; exec "$@"'
+expect 0 'BM_1499 ' sh -c "$limited" sh "$G" compare "$tmp/many.json" "$tmp/many.json"
+expect 0 '^v0,v0,0,99999,,1$' sh -c "$limited" sh "$G" report "$tmp/many.jsonl" --format csv
 
 # Each result of the program itself.
 if command -v hyperfine >/dev/null; then

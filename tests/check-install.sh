@@ -12,13 +12,14 @@ layout() { # FOLDER OPTION...: installs, checks that plug-ins and files are foun
 	before=$(git status --short 2>/dev/null)
 	make -s install B="$tmp/b" "$@" >"$tmp/out" 2>&1 || { fail "make install $*"; cat "$tmp/out"; }
 	expect 0 "^device +cpu .* $at/.*/gpuloom/plugins/device_cpu.so" "$at/bin/gpuloom" list -v
-	for f in gpuloom/conf/wic.ini gpuloom/conf/qos/storm.ini man/man1/gpuloom.1 \
+	for f in gpuloom/conf/wic.ini gpuloom/conf/qos/storm.ini gpuloom/python/gpuloom/foreign.py man/man1/gpuloom.1 \
 		bash-completion/completions/gpuloom \
 		zsh/site-functions/_gpuloom doc/gpuloom/LICENSE doc/gpuloom/docs/options.md \
 		doc/gpuloom/docs/plugins.md \
 		doc/gpuloom/examples/embed/collatz.c; do
 		[ -s "$at/share/$f" ] || fail "make install $*: no share/$f"
 	done
+	expect 0 'sort --threads' "$at/bin/gpuloom" report tests/data/foreign/hyperfine.json
 	"$at/bin/gpuloom" new-plugin term fresh --dir "$tmp/fresh" >/dev/null 2>&1 &&
 		env -u PKG_CONFIG_PATH make -s -C "$tmp/fresh" >"$tmp/out" 2>&1 ||
 		{ fail "new-plugin of $at"; cat "$tmp/out"; }

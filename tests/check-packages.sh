@@ -53,11 +53,12 @@ lib=usr/lib/$(dpkg-architecture -q DEB_HOST_MULTIARCH)
 for f in usr/bin/gpuloom usr/share/man/man1/gpuloom.1.gz usr/share/bash-completion/completions/gpuloom \
 	usr/share/zsh/vendor-completions/_gpuloom usr/share/fish/vendor_completions.d/gpuloom.fish $lib/libgpuloom.so \
 	$lib/libgpuloom.so.0 $lib/pkgconfig/gpuloom.pc usr/include/gpuloom/dev/dev.h \
-	usr/share/doc/gpuloom/docs/options.md* \
+	usr/share/doc/gpuloom/docs/options.md* usr/share/gpuloom/python/gpuloom/foreign.py \
 	usr/share/doc/gpuloom/examples/embed/wordcount.c; do
 	[ -s "$tmp/root/"$f ] || fail "no package has $f"
 done
 expect 0 "^device +cpu .* $tmp/root/$lib/gpuloom/plugins" "$tmp/root/usr/bin/gpuloom" list -v
+expect 0 'sort --threads' "$tmp/root/usr/bin/gpuloom" report tests/data/foreign/hyperfine.json
 expect 0 'verified' "$tmp/root/usr/bin/gpuloom" run "$tmp/root/usr/share/doc/gpuloom/examples/conf/fib.ini" \
 	--samples 1 \
 	--set workload.fib.n=18

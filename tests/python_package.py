@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -72,6 +73,37 @@ class Documents(unittest.TestCase):
         table = gpuloom.frame(judged, pandas=False)
         self.assertEqual(len(table), 24)
         self.assertEqual(set(table["scheduler.mgws.victim"]), {"random", "neighbour"})
+
+    def test_names_that_meet(self):
+        """A metric never replaces a factor or a column of gpuloom, whatever a program printed."""
+        head = {"schema": "gpuloom.sweep/1", "factors": [{"key": "workload.exec.command", "values": ["a", "b"]}]}
+        line = {"configuration": "1", "values": {"workload.exec.command": "a", "sample": "x"}, "sample": 0, "start_ns": 5,
+                "metrics": {"workload.exec.command": 5, "sample": 7, "metric.sample": 8, "seconds": 1.5}}
+        table = gpuloom.frame([head, line], pandas=False)
+        self.assertEqual(dict(list(table)[0]), {
+            "workload.exec.command": "a", "factor.sample": "x", "configuration": 1, "sample": 0, "start_ns": 5,
+            "metric.workload.exec.command": 5, "metric.sample": 7, "metric.metric.sample": 8, "seconds": 1.5})
+
+    def test_samples_that_occur_twice(self):
+        gpuloom.sweep("conf/uts.ini", "d.jsonl", set=SMALL, samples=2, restart=True, vary={"device.cpu.workers": [1, 2]})
+        with open("d.jsonl") as once, open("x.jsonl", "w") as twice:
+            twice.write(once.read() * 2)
+        with open("run.json", "w") as f:
+            json.dump(gpuloom.run("conf/uts.ini", set=SMALL, samples=2), f)
+        for n, paths in (4, ["d.jsonl", "d.jsonl"]), (4, ["x.jsonl"]), (2, ["run.json", "run.json"]):
+            with self.assertWarnsRegex(UserWarning, "^%d samples occur twice and count once" % n):
+                self.assertEqual(len(gpuloom.load(*paths, pandas=False)), n)
+        itself = gpuloom.frame(gpuloom.compare(["run.json", "run.json"]), pandas=False)
+        self.assertEqual(len(itself), 4)  # two variants, although they have the same samples
+
+    def test_names_that_begin_with_a_dash(self):
+        shutil.copy("conf/uts.ini", "-x.ini")
+        with open("-x.json", "w") as f:
+            json.dump(gpuloom.run("-x.ini", set=SMALL, samples=2), f)
+        self.assertEqual(gpuloom.report("-x.json", "-x.csv"), "-x.csv")
+        self.assertTrue(os.path.exists("-x.csv"))
+        with self.assertRaisesRegex(gpuloom.Error, "--help"):
+            gpuloom.run("--help")
 
     def test_values_F17d(self):
         """Values with commas, quotes and backslashes reach the job unchanged."""

@@ -451,8 +451,7 @@ static int read_results(const struct loom__cli *cli, struct loom__compare_args *
 	int status = loom__file_documents(cli, &a->conf.file, file);
 	size_t n = a->conf.file.n;
 	if (!status) {
-		loom__foreign_settle(file, n);
-		if (n == 1 && file[0].tool && file[0].kind == LOOM__DOC_COMPARE)
+		if (n == 1 && file[0].foreign && file[0].kind == LOOM__DOC_COMPARE)
 			status = add_benchmarks(cli, a, &file[0], doc);
 		else if (n == 1)
 			status = loom__refuse(cli, LOOM_EXIT_USAGE, "compare: only one variant: give a second file");

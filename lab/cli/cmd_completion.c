@@ -295,7 +295,7 @@ static void offer_papers(const struct question *q)
 {
 	struct loom__catalogue all;
 	struct loom__diag diag = {0};
-	char *path = loom__papers_file(q->cli);
+	char *path = loom__shipped_file(q->cli, "results/papers.ini");
 	if (path && !loom__catalogue_read(path, &all, &diag)) {
 		for (size_t i = 0; i < all.papers; i++)
 			offer(q, all.paper[i].id);

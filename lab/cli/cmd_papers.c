@@ -265,7 +265,7 @@ static int read_all(struct papers *p)
 	struct loom__diag diag = {0};
 	struct loom__text text = {0};
 	int status = 0;
-	char *file = loom__papers_file(p->cli);
+	char *file = loom__shipped_file(p->cli, "results/papers.ini");
 	if (!file)
 		return loom__refuse(p->cli, LOOM_EXIT_UNAVAILABLE, "papers: there is no folder of shipped confs");
 	if (loom__catalogue_read(file, &p->catalogue, &diag)) {

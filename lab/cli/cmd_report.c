@@ -16,8 +16,8 @@ static const struct loom__option options[] = {
     {"output", "FILE",
      "output file, named " LOOM__REPORT_SUFFIXES " or .json; '-' is standard output. Default: "
      "Markdown to standard output",
-     LOOM__AT(struct loom__report_args, output, STR), .letter = 'o', .writes = LOOM__WRITES_RESULT},
-    {"format", "FORMAT", "html, md, csv, svg, png, pdf, gp, junit, openmetrics or json, whatever the name of the file",
+      LOOM__AT(struct loom__report_args, output, STR), .letter = 'o', .writes = LOOM__WRITES_RESULT},
+    {"format", "FORMAT", "html, md, csv, svg, png, pdf, gp, junit or json, whatever the name of the file",
      LOOM__AT(struct loom__report_args, format, STR)},
     {"metric", "NAME[,NAME]", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, metric, STR)},
     LOOM__OPTION_DERIVE(struct loom__report_args),
@@ -45,7 +45,7 @@ const struct loom__usage loom__report_usage = {
     .notes = "  .html  one self-contained page      .csv   one row per sample\n"
 	     "  .md    tables for a pull request    .gp    a gnuplot script with its data\n"
 	     "  .svg   the plots                    .json  medians, intervals, effects\n"
-	     "  .xml   JUnit: rules of --fail-on    .prom  OpenMetrics, for Prometheus\n"
+	     "  .xml   JUnit: rules of --fail-on\n"
 	     "  .png, .pdf  the plots, converted by rsvg-convert (Debian: librsvg2-bin)\n",
     .options = options,
     .examples = "report ab.json -o ab.html\ta page\n"
@@ -64,7 +64,7 @@ static enum loom__report_format format_of(const struct loom__cli *cli, const str
 		format = loom__report_format_of(a->output);
 	if (format == LOOM__REPORT_FORMATS)
 		loom__say_error(cli,
-				"report: unknown format '%s': choose html, md, csv, svg, png, pdf, gp, junit, openmetrics or json",
+				"report: unknown format '%s': choose html, md, csv, svg, png, pdf, gp, junit or json",
 				a->format ? a->format : a->output);
 	return format;
 }
@@ -114,9 +114,6 @@ int loom__report_write(const struct loom__cli *cli, const struct loom__report_ar
 		break;
 	case LOOM__AS_JUNIT:
 		loom__report_junit(&t, view);
-		break;
-	case LOOM__AS_OPENMETRICS:
-		loom__report_openmetrics(&t, view);
 		break;
 	case LOOM__REPORT_FORMATS:
 		return LOOM_EXIT_USAGE;
@@ -271,6 +268,13 @@ int loom__report(const struct loom__cli *cli, const struct loom__report_args *a,
 	int status = loom__report_view(cli, a, doc, docs, &view, &settings);
 	if (status)
 		return status;
+	for (size_t i = 0; i < docs; i++) {
+		const cJSON *w, *list = doc[i].foreign ? loom__json_list(doc[i].root, "warnings") : NULL;
+		cJSON_ArrayForEach(w, list)
+		{
+			loom__say_warning(cli, "'%s': %s", doc[i].path, loom__json_text(w, "text"));
+		}
+	}
 	status = loom__report_write(cli, a, &view, &settings);
 	loom__view_free(&view);
 	return status;
@@ -287,10 +291,8 @@ static int run(struct loom__cli *cli, void *args)
 		return LOOM_EXIT_USAGE;
 	struct loom__doc *doc = loom__must(calloc(a->file.n, sizeof(*doc)));
 	int status = loom__file_documents(cli, &a->file, doc);
-	if (!status) {
-		loom__foreign_settle(doc, a->file.n);
+	if (!status)
 		status = loom__report(cli, a, doc, a->file.n);
-	}
 	for (size_t i = 0; i < a->file.n; i++)
 		loom__doc_free(&doc[i]);
 	free(doc);

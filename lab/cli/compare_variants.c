@@ -177,11 +177,11 @@ int loom__variant_take(const struct loom__cli *cli, const struct loom__compare_a
 		fault = "is not a result of `gpuloom run`; `gpuloom report` shows comparisons and sweeps";
 	else if (!strcmp(status, "wrong"))
 		fault = "is from a run with a wrong result";
-	else if (!doc->tool && !loom__json_length(loom__json_list(doc->root, "samples")))
+	else if (!doc->foreign && !loom__json_length(loom__json_list(doc->root, "samples")))
 		fault = "has no samples";
 	if (fault)
 		loom__say_error(cli, "%s: %s", path, fault);
-	else if (doc->tool && strcmp(status, "ok"))
+	else if (doc->foreign && strcmp(status, "ok"))
 		loom__say_warning(cli, "%s: %s", path, loom__json_text(loom__json_object(doc->root, "error"), "text"));
 	else if (strcmp(status, "ok"))
 		loom__say_warning(cli, "%s: the run ended with status '%s'", path, status);

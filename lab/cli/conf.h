@@ -61,9 +61,9 @@ struct loom__confs {
 
 /* Returns the folder of the shipped confs, or NULL. The caller frees it. */
 char *loom__confs_folder(const struct loom__cli *cli);
-/* Returns the path of results/papers.ini, which is in the parent folder of the shipped confs, or NULL. The caller frees
- * it. */
-char *loom__papers_file(const struct loom__cli *cli);
+/* Returns the path of another file that is shipped with gpuloom, such as "results/papers.ini", or NULL. `name` is
+ * relative to the parent folder of the shipped confs. The caller frees the path. */
+char *loom__shipped_file(const struct loom__cli *cli, const char *name);
 /* Lists the shipped confs. The list may be empty. */
 void loom__confs_list(const struct loom__cli *cli, struct loom__confs *out);
 void loom__confs_free(struct loom__confs *c);

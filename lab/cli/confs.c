@@ -25,7 +25,7 @@ char *loom__confs_folder(const struct loom__cli *cli)
 	static const struct {
 		const char *mark, *folder;
 	} places[] = {{"layout.h", "../conf"}, {"layout.h", "../../conf"}, {NULL, "../share/gpuloom/conf"}};
-	const char *slash = strrchr(cli->self, '/');
+	const char *slash = cli->self ? strrchr(cli->self, '/') : NULL;
 	char path[PATH_MAX];
 	for (size_t i = 0; slash && i < LOOM__COUNT(places); i++) {
 		int n = (int)(slash - cli->self);
@@ -39,13 +39,13 @@ char *loom__confs_folder(const struct loom__cli *cli)
 	return NULL;
 }
 
-char *loom__papers_file(const struct loom__cli *cli)
+char *loom__shipped_file(const struct loom__cli *cli, const char *name)
 {
 	struct loom__text path = {0};
 	char *folder = loom__confs_folder(cli);
 	if (!folder)
 		return NULL;
-	loom__text_add(&path, "%.*s/results/papers.ini", (int)(strrchr(folder, '/') - folder), folder);
+	loom__text_add(&path, "%.*s/%s", (int)(strrchr(folder, '/') - folder), folder, name);
 	loom__must_text(&path);
 	free(folder);
 	return path.at;

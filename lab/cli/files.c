@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/conf.h"
 #include "facts/must.h"
 #include "facts/write.h"
 #include "report/pool.h"
@@ -197,11 +198,14 @@ int loom__file_documents(const struct loom__cli *cli, struct loom__words *file, 
 			continue;
 		}
 		rc = loom__file_reads(cli, path, &err);
-		rc = rc ? rc : loom__doc_read(path, &doc[n], &err);
-		file->at[n] = path;
-		n += !rc;
+		file->at[n++] = path;
 	}
 	file->n = n;
+	if (!rc) {
+		char *converter = loom__shipped_file(cli, "python/gpuloom/foreign.py");
+		rc = loom__docs_read(converter, file->at, n, doc, &err);
+		free(converter);
+	}
 	if (rc)
 		loom__say_error(cli, "%s", err.text);
 	return rc == LOOM_ENOMEM || rc == LOOM_EIO ? LOOM_EXIT_FAILURE : rc ? LOOM_EXIT_USAGE : LOOM_EXIT_OK;

@@ -7,6 +7,7 @@
 
 #include "compare/compare.h"
 #include "report/document.h"
+#include "report/pool.h"
 #include "facts/environment.h"
 #include "facts/must.h"
 
@@ -107,26 +108,56 @@ static void warn_of_choice(cJSON *doc, size_t variant, const char *name, const c
 			   *other ? other : "not chosen", loom__compare_label(doc, variant));
 }
 
+/* The members of an object. They are found by a hash, because cJSON compares a name with each member. */
+struct members {
+	struct loom__pool pool;
+	struct loom__names names;
+	const cJSON **at; /* [names.count] */
+};
+
+static struct members members_of(const cJSON *object)
+{
+	struct members m = {0};
+	const cJSON *o;
+	m.at = loom__pool_get(&m.pool, loom__json_length(object) + 1, sizeof(*m.at));
+	cJSON_ArrayForEach(o, object)
+	{
+		size_t i = loom__names_add(&m.pool, &m.names, o->string);
+		m.at[i] = m.at[i] ? m.at[i] : o; /* of two members with one name, the first counts */
+	}
+	return m;
+}
+
+static const cJSON *member(const struct members *m, const char *name)
+{
+	size_t i = loom__names_find(&m->names, name);
+	return i == LOOM__NO_NAME ? NULL : m->at[i];
+}
+
 void loom__compare_choices(cJSON *doc)
 {
 	const cJSON *o, *a = loom__json_object(loom__json_object(loom__compare_variant(doc, 0), "result"), "choices");
+	struct members of_a = members_of(a);
 	for (size_t v = 1; v < loom__compare_variants(doc); v++) {
 		const cJSON *b =
 		    loom__json_object(loom__json_object(loom__compare_variant(doc, v), "result"), "choices");
 		if (!a || !b) /* the result is from a version that did not record choices */
 			continue;
+		struct members of_b = members_of(b);
 		cJSON_ArrayForEach(o, a)
 		{
-			const char *first = loom__json_text(a, o->string), *other = loom__json_text(b, o->string);
+			const char *first = loom__json_string(o), *other = loom__json_string(member(&of_b, o->string));
 			if (strcmp(first, other))
 				warn_of_choice(doc, v, o->string, first, other);
 		}
 		cJSON_ArrayForEach(o, b)
 		{
-			if (!*loom__json_text(a, o->string))
-				warn_of_choice(doc, v, o->string, "", loom__json_text(b, o->string));
+			if (!*loom__json_string(member(&of_a, o->string)))
+				warn_of_choice(doc, v, o->string, "", loom__json_string(o));
 		}
+		loom__pool_free(&of_b.pool);
 	}
+	loom__pool_free(&of_a.pool);
 }
 
 /* ---- the same job ------------------------------------------------------------------------------ */
@@ -134,11 +165,6 @@ void loom__compare_choices(cJSON *doc)
 static int has(const cJSON *o, const char *key)
 {
 	return cJSON_GetObjectItemCaseSensitive(o, key) != NULL;
-}
-
-static const char *option(const struct loom__job *job, const char *key)
-{
-	return loom__json_text(loom__json_object(loom__json_object(job->about, "config"), key), "value");
 }
 
 static int differ(const struct loom__job *a, const struct loom__job *b, const char *key, const char *of_a,
@@ -163,23 +189,28 @@ static int same_value(const char *a, const char *b)
 static int same_job(const struct loom__job *a, const struct loom__job *b, const char *const *allowed, size_t n,
 		    struct loom_error *err)
 {
-	const cJSON *o, *other_config = loom__json_object(b->about, "config");
+	const cJSON *o;
 	const char *name = loom__json_text(a->about, "workload"), *other = loom__json_text(b->about, "workload");
 	if (strcmp(name, other))
 		return has(b->varied, "run.workload") || is_in("workload", allowed, n) ?
 			       0 :
 			       differ(a, b, "workload", name, other, err);
+	struct members of_b = members_of(loom__json_object(b->about, "config"));
+	int rc = 0;
 	cJSON_ArrayForEach(o, loom__json_object(a->about, "config"))
 	{
-		const char *key = o->string, *of_a = option(a, key), *of_b = option(b, key);
+		const cJSON *is = member(&of_b, o->string);
+		const char *key = o->string, *was_value = loom__json_text(o, "value"),
+			   *value = loom__json_text(is, "value");
 		/* If only one of two variants has the option, the other variant is from another version of gpuloom. */
-		if (strncmp(key, "workload.", 9) || loom__runs_command(key) || !has(other_config, key) ||
-		    same_value(of_a, of_b))
+		if (rc || strncmp(key, "workload.", 9) || loom__runs_command(key) || !is ||
+		    same_value(was_value, value))
 			continue;
 		if (!has(b->varied, key) && !is_in(key, allowed, n) && !is_in("workload", allowed, n))
-			return differ(a, b, key, of_a, of_b, err);
+			rc = differ(a, b, key, was_value, value, err);
 	}
-	return 0;
+	loom__pool_free(&of_b.pool);
+	return rc;
 }
 
 int loom__compare_same_job(const struct loom__job *job, size_t jobs, const char *const *allowed, size_t n,
@@ -262,20 +293,36 @@ static int may_differ(const struct loom__job *a, const struct loom__job *b, cons
 static int same_answers(const struct loom__job *a, const struct loom__job *b, struct loom_error *err)
 {
 	const cJSON *m;
+	struct members of_b = members_of(b->metrics);
+	int rc = 0;
 	cJSON_ArrayForEach(m, a->metrics)
 	{
-		const cJSON *other = metric_of(b, m->string);
+		const cJSON *other = rc || !loom__json_true(m, "answer") ? NULL : member(&of_b, m->string);
 		double x = constant(m), y = constant(other);
-		if (!loom__json_true(m, "answer") || !loom__json_true(other, "answer") || isnan(x) || isnan(y) ||
-		    x == y)
+		if (!loom__json_true(other, "answer") || isnan(x) || isnan(y) || x == y)
 			continue;
-		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "the verified answers differ: %s is %.15g in %.100s and %.15g in %.100s, so these "
-				  "are different jobs: use "
-				  "the same input and seed; to compare them nevertheless: --allow-mismatch=workload",
-				  m->string, x, a->label, y, b->label);
+		rc = LOOM__FAIL(err, LOOM_EINVAL,
+				"the verified answers differ: %s is %.15g in %.100s and %.15g in %.100s, so these "
+				"are different jobs: use "
+				"the same input and seed; to compare them nevertheless: --allow-mismatch=workload",
+				m->string, x, a->label, y, b->label);
 	}
-	return 0;
+	loom__pool_free(&of_b.pool);
+	return rc;
+}
+
+/* Returns the error for a metric that `have` of the variants have. */
+static int lacks(const struct loom__job *job, size_t jobs, const char *metric, size_t have, struct loom_error *err)
+{
+	struct loom__near near = {.word = metric};
+	const cJSON *o;
+	for (size_t v = 0; v < jobs && !have; v++)
+		cJSON_ArrayForEach(o, job[v].metrics)
+		{
+			loom__nearer(&near, o->string);
+		}
+	return LOOM__FAIL(err, LOOM_EINVAL, "%s variant has a metric '%s'%s%s%s", have ? "not every" : "no", metric,
+			  LOOM__MEANT(near.name));
 }
 
 int loom__compare_figures(const struct loom__job *job, size_t jobs, const struct loom__compare_metric *metric,
@@ -283,22 +330,13 @@ int loom__compare_figures(const struct loom__job *job, size_t jobs, const struct
 {
 	int rc = 0;
 	for (size_t m = 0; m < metrics && !rc; m++) {
-		struct loom__near near = {.word = metric[m].name};
 		size_t have = 0;
-		const cJSON *o;
-		for (size_t v = 0; v < jobs; v++) {
+		for (size_t v = 0; v < jobs; v++)
 			have += has(job[v].metrics, metric[m].name);
-			cJSON_ArrayForEach(o, job[v].metrics)
-			{
-				loom__nearer(&near, o->string);
-			}
-		}
 		if (have == jobs || (have && !metric[m].gate))
 			rc = same_unit(job, jobs, &metric[m], err);
 		else
-			rc =
-			    LOOM__FAIL(err, LOOM_EINVAL, "%s variant has a metric '%s'%s%s%s",
-				       have ? "not every" : "no", metric[m].name, LOOM__MEANT(have ? NULL : near.name));
+			rc = lacks(job, jobs, metric[m].name, have, err);
 	}
 	for (size_t v = 1; v < jobs && !rc; v++)
 		if (!may_differ(&job[0], &job[v], allowed, n))

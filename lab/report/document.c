@@ -11,7 +11,6 @@
 #include <zlib.h>
 
 #include "facts/must.h"
-#include "report/foreign.h"
 
 /* Returns 1 if the first byte is that of a JSON object or of a gzip file. Does not wait for data of a pipe. */
 static int looks_like_document(const char *path)
@@ -62,27 +61,31 @@ static int bad_json(const struct loom__doc *doc, const char *at, struct loom_err
 			  line);
 }
 
+/* Only converted results have a list `leading`. */
+static int is_foreign(const struct loom__doc *doc)
+{
+	const cJSON *variants = loom__json_list(doc->root, "variants"), *result = doc->root;
+	if (doc->kind == LOOM__DOC_COMPARE && !loom__json_length(loom__json_list(doc->root, "comparisons")))
+		result = loom__json_object(variants ? variants->child : NULL, "result");
+	return loom__json_list(result, "leading") != NULL;
+}
+
 static int check_schema(struct loom__doc *doc, struct loom_error *err)
 {
 	const char *schema = loom__json_text(doc->root, "schema");
 	for (int kind = 0; kind < (int)LOOM__COUNT(schema_name); kind++)
 		if (!strcmp(schema, schema_name[kind])) {
 			doc->kind = (enum loom__doc_kind)kind;
+			doc->foreign = is_foreign(doc);
 			return 0;
 		}
 	if (!strncmp(schema, "gpuloom.", 8))
-		return LOOM__FAIL(
-		    err, LOOM_EINVAL,
-		    "'%s' has the schema '%.60s'; this gpuloom reads gpuloom.result/1, "
-		    "gpuloom.compare/1 and gpuloom.sweep/1",
-		    doc->path, schema);
-	int rc = loom__foreign_json(doc, err);
-	if (rc != LOOM_ENOENT)
-		return rc;
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "'%s' has the schema '%.60s'; this gpuloom reads gpuloom.result/1, "
+				  "gpuloom.compare/1 and gpuloom.sweep/1",
+				  doc->path, schema);
 	return LOOM__FAIL(err, LOOM_EINVAL,
-			  "'%s' is JSON, but not a result of gpuloom: it has no \"schema\": "
-			  "\"gpuloom...\"; of other programs, gpuloom reads hyperfine, Google Benchmark and nvbench",
-			  doc->path);
+			  "'%s' is JSON, but not a result of gpuloom: it has no \"schema\": \"gpuloom...\"", doc->path);
 }
 
 /* If the first line is the head of a sweep, parses only this line and returns it. Otherwise returns NULL. */
@@ -161,8 +164,6 @@ int loom__doc_parse(const char *path, char *bytes, size_t length, struct loom__d
 		rc = check_schema(doc, err);
 		if (!rc)
 			rc = check_lines(doc, err);
-	} else if (bytes[strspn(bytes, " \t\r\n")] != '{' && (rc = loom__foreign_text(doc, err)) != LOOM_ENOENT) {
-		; /* a table of nccl-tests or OSU, or an error in one */
 	} else if (!(doc->root = cJSON_ParseWithLengthOpts(bytes, length + 1, &end, 0)) ||
 		   strspn(end, " \t\r\n") < (size_t)(bytes + length - end)) {
 		rc = bad_json(doc, end + strspn(end, " \t\r\n"), err);
@@ -210,6 +211,21 @@ static int inflate_file(const char *path, char **bytes, size_t *length, struct l
 	return 0;
 }
 
+/* Returns 1 if the text, which may be incomplete, has a schema of gpuloom. */
+static int names_schema(const char *text)
+{
+	static const char key[] = "\"schema\"", blank[] = " \t\r\n";
+	while ((text = strstr(text, key))) {
+		text += sizeof(key) - 1;
+		text += strspn(text, blank);
+		text += *text == ':';
+		text += strspn(text, blank);
+		if (!strncmp(text, "\"gpuloom.", 9))
+			return 1;
+	}
+	return 0;
+}
+
 int loom__doc_read(const char *path, struct loom__doc *doc, struct loom_error *err)
 {
 	char *bytes;
@@ -217,7 +233,12 @@ int loom__doc_read(const char *path, struct loom__doc *doc, struct loom_error *e
 	*doc = (struct loom__doc){0};
 	int rc = loom__read_file(path, LOOM__DOC_MOST, &bytes, &length, err);
 	rc = rc ? rc : inflate_file(path, &bytes, &length, err);
-	return rc ? rc : loom__doc_parse(path, bytes, length, doc, err);
+	if (rc)
+		return rc;
+	int strange = length && strlen(bytes) == length && !names_schema(bytes);
+	rc = loom__doc_parse(path, bytes, length, doc, err);
+	doc->strange = rc == LOOM_EINVAL && strange;
+	return rc;
 }
 
 void loom__doc_free(struct loom__doc *doc)

@@ -16,19 +16,19 @@ struct loom__doc {
 	size_t length;
 	enum loom__doc_kind kind;
 	cJSON *root; /* the document or, for a sweep, its first line */
-	const char *tool; /* the program that wrote the file, such as "hyperfine"; NULL: gpuloom. See foreign.h */
+	int foreign; /* 1: converted from a file of another benchmark program, see foreign.h */
+	int strange; /* set by loom__doc_read() on failure: 1 if the file may be of another benchmark program */
 	int torn;    /* 1: a sweep with an incomplete last line, which was dropped */
 };
 
 #define LOOM__DOC_MOST ((size_t)256 << 20)
 
-/* What an input file is: a conf, a document that loom__doc_read() reads, or a table that another program has printed,
- * which loom__doc_read() also reads. Its name tells, also if it ends in .gz. If it does not, the first byte tells. */
+/* What an input file is: a conf, a document, or a table that another program has printed (foreign.h). Its name tells, also if
+ * it ends in .gz. If it does not, the first byte tells. */
 enum loom__input { LOOM__INPUT_CONF, LOOM__INPUT_DOCUMENT, LOOM__INPUT_TABLE };
 enum loom__input loom__input_kind(const char *path);
 
-/* Reads and checks a file. It is one JSON document, a sweep with one JSON object per line, or a result of another
- * program, which foreign.h describes. */
+/* Reads and checks a file: one JSON document, or a sweep with one JSON object per line. */
 int loom__doc_read(const char *path, struct loom__doc *doc, struct loom_error *err);
 /* Checks a document in memory. `bytes` comes from malloc() and ends with a NUL. The function takes ownership of
  * `bytes`, also on failure. */

@@ -6,46 +6,27 @@
 
 #include "report/plot.h"
 
-static int has_level(const struct loom__view *view, size_t factor, const char *text)
+size_t loom__effect_levels(const struct loom__view *view, size_t factor, const char **level, size_t most)
 {
-	for (size_t v = 0; v < view->variants; v++) {
-		const char *own = view->variant[v].level ? view->variant[v].level[factor] : NULL;
-		if (own && !strcmp(own, text))
-			return 1;
-	}
-	return 0;
-}
-
-/* Lists the levels of a factor in the order of the sweep. The first level is the reference of the effects. */
-static size_t levels_of_head(const struct loom__view *view, size_t factor, const char **level,
-			     size_t most)
-{
+	struct loom__pool pool = {0};
+	struct loom__names own = {0}, listed = {0};
 	const cJSON *value;
-	size_t n = 0;
+	for (size_t v = 0; v < view->variants; v++)
+		if (view->variant[v].level && view->variant[v].level[factor])
+			loom__names_add(&pool, &own, view->variant[v].level[factor]);
+	/* The order is that of the sweep. The first level is the reference of the effects. */
 	cJSON_ArrayForEach(value, loom__view_values(view, factor))
 	{
 		const char *text = loom__json_string(value);
-		size_t i = 0;
-		while (i < n && strcmp(level[i], text))
-			i++;
-		if (i == n && n < most && *text && has_level(view, factor, text))
-			level[n++] = text;
+		if (listed.count < most && *text && loom__names_find(&own, text) != LOOM__NO_NAME)
+			level[loom__names_add(&pool, &listed, text)] = text;
 	}
-	return n;
-}
-
-size_t loom__effect_levels(const struct loom__view *view, size_t factor, const char **level,
-			   size_t most)
-{
-	size_t n = levels_of_head(view, factor, level, most);
-	for (size_t v = 0; v < view->variants && n < most; v++) {
-		const char *text = view->variant[v].level ? view->variant[v].level[factor] : NULL;
-		size_t i = 0;
-		while (text && i < n && strcmp(level[i], text))
-			i++;
-		if (text && i == n)
-			level[n++] = text;
-	}
+	for (size_t v = 0; v < view->variants && listed.count < most; v++)
+		if (view->variant[v].level && view->variant[v].level[factor])
+			level[loom__names_add(&pool, &listed, view->variant[v].level[factor])] =
+			    view->variant[v].level[factor];
+	size_t n = listed.count;
+	loom__pool_free(&pool);
 	return n;
 }
 

@@ -16,11 +16,10 @@ enum loom__report_format {
 	LOOM__AS_PNG,
 	LOOM__AS_PDF,
 	LOOM__AS_JUNIT,
-	LOOM__AS_OPENMETRICS,
 	LOOM__REPORT_FORMATS,
 };
 /* All suffixes except .json, for messages. */
-#define LOOM__REPORT_SUFFIXES ".html, .md, .csv, .svg, .png, .pdf, .gp, .xml (JUnit), .prom (OpenMetrics)"
+#define LOOM__REPORT_SUFFIXES ".html, .md, .csv, .svg, .png, .pdf, .gp, .xml (JUnit)"
 /* Return the format for the suffix of a file name, or for a name. LOOM__REPORT_FORMATS means that it is not known. */
 enum loom__report_format loom__report_format_of(const char *path);
 enum loom__report_format loom__report_format_named(const char *name);
@@ -126,7 +125,6 @@ void loom__report_gnuplot(struct loom__text *out, const struct loom__view *view,
 			  const struct loom__report_settings *settings);
 /* Writes JUnit XML, in which a rule of --fail-on is a test case. */
 void loom__report_junit(struct loom__text *out, const struct loom__view *view);
-void loom__report_openmetrics(struct loom__text *out, const struct loom__view *view);
 /* Writes a document of schema gpuloom.report/1 (docs/report.md). */
 void loom__report_summary(struct loom__text *out, const struct loom__view *view,
 			  const struct loom__report_settings *settings);

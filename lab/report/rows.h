@@ -11,7 +11,7 @@ void loom__csv_field(struct loom__text *out, const char *text, size_t most); /* 
 #define loom__csv_add(out, ...) loom__text_with(out, loom__csv_field, __VA_ARGS__)
 void loom__csv_number(struct loom__text *out,
 		      double v); /* appends the shortest text that reads back as v; appends nothing if v is NaN */
-void loom__csv_metric(struct loom__text *out,
-		      const struct loom__view_metric *m); /* appends the name of the metric with its unit */
+/* Appends the name of the metric with its unit, which is not a field yet. */
+void loom__csv_metric(struct loom__text *name, const struct loom__view_metric *m);
 
 #endif

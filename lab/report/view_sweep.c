@@ -247,22 +247,9 @@ const cJSON *loom__view_values(const struct loom__view *view, size_t f)
 	return NULL;
 }
 
-/* Returns the index of a variant's level in the list of its factor. */
-static size_t place_of(const struct loom__view *view, const struct loom__variant *v, size_t f)
-{
-	const cJSON *value;
-	size_t i = 0;
-	cJSON_ArrayForEach(value, loom__view_values(view, f))
-	{
-		if (v->level[f] && !strcmp(loom__json_string(value), v->level[f]))
-			return i;
-		i++;
-	}
-	return SIZE_MAX;
-}
-
 struct placed {
-	size_t *place; /* [factors] index of the level of each factor */
+	size_t
+	    *place; /* [factors] index of the level in the list of each factor; LOOM__NO_NAME, the largest: not there */
 	size_t factors, appeared;
 	struct loom__variant variant;
 };
@@ -281,10 +268,19 @@ static void sort_configs(struct loom__view *view)
 {
 	struct placed *list = loom__pool_get(&view->pool, view->variants, sizeof(*list));
 	size_t *place = loom__pool_get(&view->pool, view->variants * view->factors, sizeof(*place));
+	struct loom__names levels[LOOM__VIEW_FACTORS] = {{0}};
+	const cJSON *value;
+	for (size_t f = 0; f < view->factors; f++)
+		cJSON_ArrayForEach(value, loom__view_values(view, f))
+		{
+			loom__names_add(&view->pool, &levels[f], loom__json_string(value));
+		}
 	for (size_t i = 0; i < view->variants; i++) {
 		list[i] = (struct placed){place + i * view->factors, view->factors, i, view->variant[i]};
-		for (size_t f = 0; f < view->factors; f++)
-			list[i].place[f] = place_of(view, &view->variant[i], f);
+		for (size_t f = 0; f < view->factors; f++) {
+			const char *level = view->variant[i].level[f];
+			list[i].place[f] = level ? loom__names_find(&levels[f], level) : LOOM__NO_NAME;
+		}
 	}
 	qsort(list, view->variants, sizeof(*list), compare_places);
 	for (size_t i = 0; i < view->variants; i++)

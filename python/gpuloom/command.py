@@ -95,8 +95,14 @@ def _options(set: Optional[Mapping[str, object]] = None, vary: Optional[Mapping[
     return words
 
 
+def _file(path: Path) -> str:
+    """Returns the path of a file so that the command does not take it for an option. "-" is standard output."""
+    name = os.fspath(path)
+    return "./" + name if name.startswith("-") and name != "-" else name
+
+
 def _confs(conf: Confs) -> List[str]:
-    return [os.fspath(conf)] if isinstance(conf, (str, os.PathLike)) else [os.fspath(c) for c in conf]
+    return [_file(conf)] if isinstance(conf, (str, os.PathLike)) else [_file(c) for c in conf]
 
 
 def _document(text: str) -> Document:
@@ -125,12 +131,12 @@ def sweep(conf: Confs, output: Path, vary: Optional[Mapping[str, Any]] = None,
           set: Optional[Mapping[str, object]] = None, **options: Any) -> Path:
     """Runs every combination of the values in `vary`, and writes the samples to the file `output`. With resume=True the
     sweep continues the file. gpuloom.load(output) reads it. Returns `output`."""
-    call("sweep", *_confs(conf), "--quiet", *_options(set, vary, **options), "-o", os.fspath(output))
+    call("sweep", *_confs(conf), "--quiet", *_options(set, vary, **options), "-o", _file(output))
     return output
 
 
 def report(results: Confs, output: Path, **options: Any) -> Path:
     """Runs `gpuloom report`. The suffix of `output` selects the format: .html, .svg, .png, .pdf, .csv, .md, .gp, .xml
-    (JUnit), .prom (OpenMetrics) or .json. Returns `output`."""
-    call("report", *_confs(results), "-o", os.fspath(output), *_options(**options))
+    (JUnit) or .json. Returns `output`."""
+    call("report", *_confs(results), "-o", _file(output), *_options(**options))
     return output

@@ -148,31 +148,66 @@ def _varied(documents: List[Document]) -> List[Row]:
     return [{k: c.get(k) for k in keys if len({str(other.get(k)) for other in configs}) > 1} for c in configs]
 
 
-def _of_result(document: Document) -> Iterator[Row]:
+# A sample of a document: (place, columns of gpuloom, factors, metrics). Of two samples with all parts equal, one is a copy,
+# unless the place is empty.
+_Sample = Tuple[Any, Row, Row, Row]
+
+
+def _of_result(document: Document, factors: Row) -> Iterator[_Sample]:
     samples = [s for s in document.get("samples", []) if not s.get("warmup")]
     metrics = document.get("metrics", {})
-    for i, sample in enumerate(samples):
-        row = {"sample": i, "order": sample.get("order"), "start_ns": sample.get("start_ns")}
-        for name, metric in metrics.items():
-            if i < len(metric.get("samples", [])):
-                row[name] = metric["samples"][i]
-        yield row
+    rows = max([len(samples)] + [len(m.get("samples", [])) for m in metrics.values() if "leading" in document])
+    for i in range(rows):  # results of other programs have metrics only
+        sample = samples[i] if i < len(samples) else {}
+        columns = {"sample": i, "order": sample.get("order"), "start_ns": sample.get("start_ns")}
+        values = {name: m["samples"][i] for name, m in metrics.items() if i < len(m.get("samples", []))}
+        yield document.get("started"), columns, factors, values
 
 
-def _rows(document: Union[Document, Lines]) -> Iterator[Row]:
+def _samples(document: Union[Document, Lines], factors: Row) -> Iterator[_Sample]:
     if isinstance(document, list):
         for line in document:
             if "sample" in line:
-                yield {**line.get("values", {}), "configuration": line["configuration"], "sample": line["sample"],
-                       "start_ns": line.get("start_ns"), **line.get("metrics", {})}
+                yield line["configuration"], {k: line.get(k) for k in ("configuration", "sample", "start_ns")}, \
+                    line.get("values", {}), line.get("metrics", {})
     elif document["schema"].startswith("gpuloom.compare/"):
-        for variant in document.get("variants", []):
-            for row in _of_result(variant.get("result", {})):
-                yield {**variant.get("varied", {}), "variant": variant.get("label") or variant.get("name"), **row}
+        for i, variant in enumerate(document.get("variants", [])):
+            name = {"variant": variant.get("label") or variant.get("name")}
+            for _, columns, levels, metrics in _of_result(variant.get("result", {}), variant.get("varied", {})):
+                yield (document.get("started"), i), {**name, **columns}, levels, metrics
     elif document["schema"].startswith("gpuloom.result/"):
-        yield from _of_result(document)
+        yield from _of_result(document, factors)
     else:
         raise ValueError("a %s has no samples" % document["schema"])
+
+
+def _rows(samples: Iterable[_Sample]) -> List[Row]:
+    """Makes a row of each sample, with factors first. Documents may have a metric with the name of a factor, or a factor that
+    is called `sample`: columns of gpuloom keep their names, and then those of factors. A metric becomes `metric.NAME`. A sample
+    that occurs again, because a file was named twice or is part of another, counts once."""
+    listed = list(samples)
+    taken = {c for _, columns, _, _ in listed for c in columns}
+    factor: Dict[str, str] = {}
+    metric: Dict[str, str] = {}
+    for names, kind, part in (factor, "factor", 2), (metric, "metric", 3):
+        for name in {k: None for sample in listed for k in sample[part]}:
+            names[name] = name
+            while names[name] in taken:
+                names[name] = "%s.%s" % (kind, names[name])
+            taken.add(names[name])
+    rows: List[Row] = []
+    seen = set()
+    for place, columns, levels, metrics in listed:
+        if place and columns["start_ns"] is not None:
+            key = (place, columns["sample"], columns["start_ns"], *sorted(metrics.items()))
+            if key in seen:
+                continue
+            seen.add(key)
+        rows.append({**{factor[k]: v for k, v in levels.items()}, **columns, **{metric[k]: v for k, v in metrics.items()}})
+    if len(rows) < len(listed):
+        warnings.warn("%d samples occur twice and count once: is a file named twice, or part of another one?" % (
+            len(listed) - len(rows)), stacklevel=4)
+    return rows
 
 
 def _numbers(rows: List[Row]) -> None:
@@ -222,7 +257,7 @@ def frame(documents: Union[Document, Lines, Sequence[Union[Document, Lines]]], p
     results = [d for d in listed if isinstance(d, dict) and str(d.get("schema")).startswith("gpuloom.result/")]
     try:
         varied = dict(zip(map(id, results), _varied(results)))
-        rows = [{**varied.get(id(d), {}), **row} for d in listed for row in _rows(d)]
+        rows = _rows(sample for d in listed for sample in _samples(d, varied.get(id(d), {})))
     except (AttributeError, IndexError, KeyError, TypeError) as why:
         raise ValueError("a document lacks parts that docs/results.md demands (%s)" % why) from None
     _numbers(rows)

@@ -153,60 +153,6 @@ void fuzz_is_gnuplot(const char *text, size_t n)
 	FUZZ_CHECK(tables >= 1 && tables <= 2);
 }
 
-/* Returns the place after the labels that begin at s. */
-static const char *labels(const char *s)
-{
-	FUZZ_CHECK(*s++ == '{');
-	for (;; s++) {
-		size_t name = strspn(s, "abcdefghijklmnopqrstuvwxyz_");
-		FUZZ_CHECK(name && !strncmp(s + name, "=\"", 2));
-		for (s += name + 2; *s != '"'; s++) {
-			FUZZ_CHECK(*s && *s != '\n');
-			s += *s == '\\';
-		}
-		if (*++s == '}')
-			return s + 1;
-		FUZZ_CHECK(*s == ',');
-	}
-}
-
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-void fuzz_is_openmetrics(const char *text, size_t n)
-{
-	size_t series = 0, room = 1;
-	fuzz_printable("metrics", text, n);
-	for (size_t i = 0; i < n; i++)
-		room += text[i] == '\n';
-	char **seen = calloc(room, sizeof(*seen));
-	const char *s = text;
-	while (strncmp(s, "# EOF", 5)) {
-		const char *end = strchr(s, '\n'), *stop;
-		double v;
-		FUZZ_CHECK(end != NULL);
-		if (*s != '#') {
-			FUZZ_CHECK(!strncmp(s, "gpuloom_", 8));
-			const char *at = labels(s + strcspn(s, "{\n"));
-			seen[series++] = strndup(s, (size_t)(at - s));
-			FUZZ_CHECK(*at == ' ' && !loom__read_double(at + 1, &stop, &v) && stop == end);
-		}
-		s = end + 1;
-	}
-	FUZZ_CHECK(!strcmp(s, "# EOF\n"));
-	qsort(seen, series, sizeof(*seen), by_text);
-	for (size_t i = 0; i < series; i++) {
-		FUZZ_CHECK(!i || strcmp(seen[i - 1], seen[i]));
-		if (i)
-			free(seen[i - 1]);
-	}
-	if (series)
-		free(seen[series - 1]);
-	free(seen);
-}
-
 /* Decoded escapes such as \u001b must not be control characters either. */
 static void strings(const cJSON *o)
 {

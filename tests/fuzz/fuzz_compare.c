@@ -8,7 +8,6 @@
 #include "input.h"
 #include "formats.h"
 #include "report/document.h"
-#include "report/foreign.h"
 #include "report/report.h"
 
 enum { MOST = 3, METRICS = 8 };
@@ -55,8 +54,6 @@ static void report(const cJSON *comparison)
 		loom__report_junit(&page, &view);
 		fuzz_is_svg(page.at, page.length);
 		loom__text_free(&page);
-		loom__report_openmetrics(&page, &view);
-		fuzz_is_openmetrics(page.at, page.length);
 		loom__view_free(&view);
 	}
 	loom__text_free(&page);
@@ -126,10 +123,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		else
 			docs++;
 	}
-	loom__foreign_settle(read, docs);
 	for (size_t i = 0; i < docs; i++) {
 		if (read[i].kind == LOOM__DOC_RESULT &&
-		    (read[i].tool || loom__json_length(loom__json_list(read[i].root, "samples")))) {
+		    (read[i].foreign || loom__json_length(loom__json_list(read[i].root, "samples")))) {
 			loom__compare_add_variant(doc, label[n], label[n], NULL, read[i].root);
 			read[i].root = NULL;
 			n++;

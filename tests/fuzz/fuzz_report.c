@@ -15,9 +15,8 @@ extern const struct loom__usage loom__report_usage;
 static const struct {
 	const char *name;
 	void (*check)(const char *text, size_t n);
-} format[] = {{"html", fuzz_is_html}, {"md", fuzz_is_text}, {"csv", fuzz_is_csv},
-	      {"svg", fuzz_is_svg},   {"gp", fuzz_is_gnuplot}, {"json", fuzz_is_json},
-	      {"xml", fuzz_is_svg},   {"prom", fuzz_is_openmetrics}};
+} format[] = {{"html", fuzz_is_html},  {"md", fuzz_is_text},   {"csv", fuzz_is_csv}, {"svg", fuzz_is_svg},
+	      {"gp", fuzz_is_gnuplot}, {"json", fuzz_is_json}, {"xml", fuzz_is_svg}};
 
 enum { MOST = 16 };
 struct words {

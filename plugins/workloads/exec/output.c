@@ -123,6 +123,22 @@ static int is_ours(const char *name)
 	return 0;
 }
 
+/* Returns 1 for names that a table of samples uses for its own columns: the columns of gpuloom, and options, whose
+ * names begin with a section of the conf. A metric of such a name would take the place of the column. */
+static int is_column(const char *name)
+{
+	static const char *const column[] = {"variant", "configuration", "point", "sample", "order", "start_ns"};
+	static const char *const section[] = {"run.",         "workload.", "device.",  "transport.", "scheduler.",
+					      "termination.", "sync.",     "barrier.", "trigger.",   "qos."};
+	for (size_t i = 0; i < sizeof(column) / sizeof(column[0]); i++)
+		if (!strcmp(column[i], name))
+			return 1;
+	for (size_t i = 0; i < sizeof(section) / sizeof(section[0]); i++)
+		if (!strncmp(section[i], name, strlen(section[i])))
+			return 1;
+	return 0;
+}
+
 static int direction(const char *word, enum loom_better *better)
 {
 	*better = !strcmp(word, "more")   ? LOOM_BETTER_MORE
@@ -292,6 +308,12 @@ static int add_own(const struct instance *x, const struct line *l, const cJSON *
 			return LOOM_FAIL(x->host, err, LOOM_EWRONG,
 					 "exec: %s prints a metric whose name is empty or longer than 47 bytes",
 					 x->request->path);
+		if (is_column(item->string))
+			return LOOM_FAIL(x->host, err, LOOM_EWRONG,
+					 "exec: %s prints a metric '%s', which is the name of %s in tables of results: "
+					 "give it another name",
+					 x->request->path, item->string,
+					 strchr(item->string, '.') ? "an option" : "a column");
 		if (!strcmp(item->string, "seconds") && !(value > 0))
 			return LOOM_FAIL(x->host, err, LOOM_EWRONG, "exec: %s prints seconds = %g",
 					 x->request->path, value);
