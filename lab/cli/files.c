@@ -13,6 +13,7 @@
 #include "cli/conf.h"
 #include "facts/must.h"
 #include "facts/write.h"
+#include "report/foreign.h"
 #include "report/pool.h"
 #include "stack/plan.h"
 #include "sweep/journal.h"
