@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "facts/text.h"
 #include "facts/write.h"
+#include "lib/number.h"
 
 /* A message that is too long is cut between characters, and ends with "...". */
 TEST(fail_cut)
@@ -112,6 +113,8 @@ TEST(doubles)
 		snprintf(text, sizeof(text), "%.1f", 0.5);
 		CU_ASSERT_STRING_EQUAL(text, "0,5");
 		check_doubles();
+		char *end, rest[] = "1.5k"; /* what plug-ins read of the output of programs */
+		CU_ASSERT(number_read(rest, &end) == 1.5 && *end == 'k');
 		snprintf(text, sizeof(text), "%.1f", 0.5); /* printf still uses the comma, so the locale is unchanged */
 		CU_ASSERT_STRING_EQUAL(text, "0,5");
 		setlocale(LC_ALL, "C");

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "lib/number.h"
 
 static int is_digit(char c)
 {
@@ -46,13 +47,9 @@ int loom__read_double(const char *text, const char **end, double *value)
 	const char *stop = number_end(text);
 	if (!stop)
 		return -1;
-	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	if (!c)
-		return -1;
 	char *read_to;
-	double v = strtod_l(text, &read_to, c);
-	freelocale(c);
-	/* The ends differ for 0x1p4, of which strtod_l() reads all, and number_end() only the 0. */
+	double v = number_read(text, &read_to);
+	/* The ends differ for 0x1p4, of which number_read() reads all, and number_end() only the 0. */
 	if (read_to != stop || !isfinite(v))
 		return -1;
 	*end = stop;
