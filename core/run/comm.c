@@ -308,7 +308,7 @@ static void help(struct loom_ctx *c, const struct loom_task *t);
 static int offer_help(struct loom_comm *m, struct loom_error *err)
 {
 	struct loom_stack *s = m->stack;
-	int helps = !m->on_gpu && !s->selected[LOOM_WORKLOAD] && !s->host.ranks && s->layout.workers > 1 && !s->running;
+	int helps = !m->on_gpu && !s->selected[LOOM_WORKLOAD] && !s->host.exchange.ranks && s->layout.workers > 1 && !s->running;
 	for (uint32_t d = 0; d < s->layout.devices; d++)
 		helps &= (s->shape[d].flags & LOOM_SHAPE_PERSISTENT) != 0;
 	m->helps = helps;

@@ -161,7 +161,8 @@ struct loom_host {
 	 * ranks. */
 	uint32_t rank, ranks;
 	/* Copies the `bytes` at `mine` of each rank r to all[r * bytes], on every rank. All ranks must call it in the
-	 * same order, from the thread that runs the core. Returns LOOM_EDIED if a rank is gone. */
+	 * same order, from the thread that runs the core. If an op of another rank has failed, returns that rank's
+	 * error, so an op may return after an error without further exchanges. Returns LOOM_EDIED if a rank is gone. */
 	int (*allgather)(const struct loom_host *host, const void *mine, void *all, size_t bytes,
 			 struct loom_error *err);
 	/* Only for comparison: the same pointer for all ranks that are threads under one virtual clock; NULL: ranks are
@@ -172,9 +173,9 @@ struct loom_host {
 	 * one of the same name. Results list choices under `choices`, `run -v` prints them, and a comparison reports
 	 * differences. Only the core's thread may call this, in any op from create() to a launch. */
 	void (*choice)(const struct loom_host *host, const char *name, const char *text);
-	/* Called at least once a second by a verify() that may take seconds. Reports the fraction that was checked,
-	 * from 0 to 1, for display. If the result is not 0, verify() must return it at once: LOOM_EINTR if the run was
-	 * stopped, LOOM_ETIMEDOUT if its time is over ([run] time_limit). */
+	/* Called at least once a second by a verify() that may take seconds, and by a transport between pieces of
+	 * memory. Reports the finished fraction, from 0 to 1, for display. If the result is not 0, the op must return
+	 * it at once: LOOM_EINTR if the run was stopped, LOOM_ETIMEDOUT if its time is over ([run] time_limit). */
 	int (*progress)(const struct loom_host *host, double done, struct loom_error *err);
 };
 
