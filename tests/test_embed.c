@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <gpuloom/comm.h>
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/gpuloom.h>
 #include <gpuloom/sched.h>
@@ -903,7 +904,9 @@ TEST(arguments)
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		struct loom_stack_params params = {.size = sizeof(params), .ranks = &wrong[i]};
 		struct loom_stack *none;
+		struct loom_comm *comm;
 		REFUSED(loom_stack_open(e.cfg, &params, &none, &e.err), LOOM_EINVAL, e.err, "struct loom_ranks");
+		REFUSED(loom_comm_open(e.stack, &wrong[i], &comm, &e.err), LOOM_EINVAL, e.err, "struct loom_ranks");
 	}
 	REFUSED(loom_stack_submit(e.stack, NULL, 5, &e.err), LOOM_EINVAL, e.err, "5 at NULL");
 	REFUSED(loom_stack_submit(e.stack, &(struct loom_task){0}, SIZE_MAX, &e.err), LOOM_ENOMEM, e.err,
