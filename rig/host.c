@@ -198,7 +198,7 @@ static void watch_fact(const struct loom_host *host, const char *name, const cha
 	uint32_t i = 0;
 	if (!name || !strchr(name, '.') || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.:")] || !text ||
 	    !*text) {
-		misuse(h, "it calls fact() without a name as in section.choice, or without a text");
+		misuse(h, "it calls choice() without a name as in section.choice, or without a text");
 		return;
 	}
 	while (i < h->facts && strcmp(h->choice[i].name, name))

@@ -15,6 +15,8 @@
 #include "base/json.h"
 #include "facts/text.h"
 #include "facts/write.h"
+#include "lib/memory_left.h"
+#include "lib/number.h"
 
 /* A message that is too long is cut between characters, and ends with "...". */
 TEST(fail_cut)
@@ -99,6 +101,38 @@ static void check_doubles(void)
 	}
 }
 
+static void put_file(const char *root, const char *path, const char *text)
+{
+	char command[2 * PATH_MAX + 400];
+	snprintf(command, sizeof(command), "mkdir -p \"$(dirname '%s%s')\" && printf '%s' >'%s%s'", root, path, text,
+		 root, path);
+	CU_ASSERT_EQUAL_FATAL(system(command), 0);
+}
+
+/* The memory of the machine, of a cgroup of version 1, and of a parent in version 2. */
+TEST(memory_left)
+{
+	char root[TEST_FOLDER], sys[TEST_FOLDER + 8];
+	test_folder(root);
+	snprintf(sys, sizeof(sys), "%s/sys", root);
+	CU_ASSERT(memory_left(root, sys) == UINT64_MAX);
+	put_file(root, "/meminfo", "MemFree: 7 kB\nMemAvailable:  1000 kB\nSwapFree: 10 kB\n");
+	CU_ASSERT_EQUAL(memory_left(root, sys), 1010 << 10);
+	put_file(root, "/self/cgroup", "4:memory:/job\n1:cpu:/\n0::/a/b\n");
+	CU_ASSERT_EQUAL(memory_left(root, sys), 1010 << 10);
+	put_file(root, "/sys/memory/job/memory.limit_in_bytes", "900000\n");
+	put_file(root, "/sys/memory/job/memory.usage_in_bytes", "100000\n");
+	CU_ASSERT_EQUAL(memory_left(root, sys), 800000 + (10 << 10));
+	put_file(root, "/sys/a/b/memory.max", "max\n");
+	put_file(root, "/sys/a/b/memory.current", "1\n");
+	put_file(root, "/sys/a/memory.max", "500000\n");
+	put_file(root, "/sys/a/memory.current", "490000\n");
+	CU_ASSERT_EQUAL(memory_left(root, sys), 10000 + (10 << 10));
+	put_file(root, "/sys/a/memory.stat", "anon 1\ninactive_file 1000\nactive_file 2000\n");
+	CU_ASSERT_EQUAL(memory_left(root, sys), 13000 + (10 << 10));
+	test_remove(root);
+}
+
 /* The test also runs in a locale with a decimal comma, if the system can make one. */
 TEST(doubles)
 {
@@ -112,6 +146,8 @@ TEST(doubles)
 		snprintf(text, sizeof(text), "%.1f", 0.5);
 		CU_ASSERT_STRING_EQUAL(text, "0,5");
 		check_doubles();
+		char *end, rest[] = "1.5k"; /* what plug-ins read of the output of programs */
+		CU_ASSERT(number_read(rest, &end) == 1.5 && *end == 'k');
 		snprintf(text, sizeof(text), "%.1f", 0.5); /* printf still uses the comma, so the locale is unchanged */
 		CU_ASSERT_STRING_EQUAL(text, "0,5");
 		setlocale(LC_ALL, "C");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests communicators (gpuloom/comm.h): results of all collectives for all types and operations, in place and at
- * addresses that are not aligned; graphs; device code that uses tracks itself; ranks that die, are late, or close; calls
- * that are refused. Ranks are processes. The environment has TEST_GPU, the device of each rank: cpu:0 by default. With a
- * driver without a GPU (tests/gpu/runs.sh), device memory is the heap. The program does not run on a real GPU, because it
- * waits for streams without a context; bench/comm and examples/torch run there. */
+ * addresses that are not aligned; graphs; device code that uses tracks itself; ranks that die, are late, close, or make
+ * different calls; calls that are refused. Ranks are processes. The environment has TEST_GPU, the device of each rank:
+ * cpu:0 by default. With a driver without a GPU (tests/gpu/runs.sh), device memory is the heap. The program does not
+ * run on a real GPU, because it waits for streams without a context; bench/comm and examples/torch run there. */
 #include "support.h"
 
 #include <dlfcn.h>
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -533,6 +534,178 @@ static void refusals(struct rank *r)
 TEST(refused)
 {
 	in_ranks(2, refusals);
+}
+
+/* ---- ranks that differ ---- */
+
+/* The calls of rank 0 and of the last rank, and what the ranks say about them. Ranks between them call as rank 0 does.
+ */
+static const struct {
+	struct loom_comm_call first, last;
+	const char *of_first, *of_last;
+} unequal[] = {
+    {{.count = 5}, {.count = 7}, "allreduce of 5 x float, sum", "allreduce of 7 x float, sum"},
+    {{.count = 5}, {.count = 100000}, "allreduce of 5 x", "allreduce of 100000 x"},
+    {{.count = 100000}, {.count = 5}, "allreduce of 100000 x", "allreduce of 5 x"},
+    {{.count = 99998}, {.count = 100000}, "99998", "100000"},
+    {{.count = 1000}, {.count = 400000}, "1000 x", "400000"}, /* other numbers of rounds */
+    {{.count = 9}, {.count = 9, .op = LOOM_COMM_MAX}, "float, sum", "float, maximum"},
+    {{.count = 999}, {.count = 999, .type = LOOM_COMM_INT32}, "999 x float", "999 x int32"},
+    {{.what = LOOM_COMM_BROADCAST, .count = 3},
+     {.what = LOOM_COMM_BROADCAST, .count = 3, .root = 1},
+     "rank 0",
+     "rank 1"},
+    {{.what = LOOM_COMM_BROADCAST, .count = 3, .root = 1},
+     {.what = LOOM_COMM_BROADCAST, .count = 3},
+     "rank 1",
+     "rank 0"},
+    {{.what = LOOM_COMM_BROADCAST, .count = 999},
+     {.what = LOOM_COMM_BROADCAST, .count = 999, .root = 1},
+     "rank 0",
+     "rank 1"},
+    {{.what = LOOM_COMM_ALLGATHER, .count = 6}, {.count = 6}, "allgather of 6 x float", "allreduce of 6 x float"},
+    {{.what = LOOM_COMM_BARRIER},
+     {.what = LOOM_COMM_REDUCE_SCATTER, .count = 6},
+     "barrier",
+     "reduce_scatter of 6 x float"},
+};
+
+static void differ(struct rank *r)
+{
+	static float x[4 * 400000], y[4 * 400000];
+	uint32_t last = r->ranks.ranks - 1;
+	if (open_rank(r, "60s"))
+		return;
+	for (size_t i = 0; i < COUNT(unequal); i++) {
+		int is_last = r->ranks.rank == last;
+		struct loom_comm_call call = is_last ? unequal[i].last : unequal[i].first;
+		call.in = x;
+		call.out = y;
+		EXPECT(r, !sum(r));
+		pthread_barrier_wait(&r->meeting->all);
+		EXPECT(r, loom_comm_call(r->comm, &call, NULL, &r->err) == LOOM_EINVAL);
+		EXPECT(r, strstr(r->err.text, unequal[i].of_first) && strstr(r->err.text, unequal[i].of_last));
+		EXPECT(r, strstr(r->err.text, is_last || last == 1
+						  ? "calls"
+						  : "rank 2 calls")); /* the last one differs from both others */
+		EXPECT(r, sum(r) == LOOM_EINVAL);
+		pthread_barrier_wait(&r->meeting->all); /* no rank closes before all have compared */
+		loom_comm_close(r->comm);
+		EXPECT(r, !loom_comm_open(r->stack, &r->ranks, &r->comm, &r->err));
+	}
+	close_rank(r);
+}
+
+TEST(unequal_calls)
+{
+	for (uint32_t ranks = 2; ranks <= 3 && !on_gpu(); ranks++)
+		in_ranks(ranks, differ);
+}
+
+static void closes_meanwhile(struct rank *r)
+{
+	struct timespec begin;
+	if (open_rank(r, "60s"))
+		return;
+	EXPECT(r, !sum(r));
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	if (r->ranks.rank == 1) {
+		usleep(100000); /* the others wait in their collective */
+	} else {
+		EXPECT(r, sum(r) == LOOM_EINVAL && test_says(r->err.text, "rank 1 has closed&rank 0 waits for it"));
+		EXPECT(r, since(begin) < 20);
+		EXPECT(r, sum(r) == LOOM_EINVAL);
+	}
+	close_rank(r);
+}
+
+TEST(a_rank_closes)
+{
+	in_ranks(2, closes_meanwhile);
+}
+
+/* Rank 1 cannot make its part. The other ranks get its reason, and a later attempt succeeds. */
+static void fails_alone(struct rank *r)
+{
+	struct rlimit files, none = {0};
+	struct loom_comm *comm = NULL;
+	if (open_rank(r, "60s"))
+		return;
+	getrlimit(RLIMIT_NOFILE, &files);
+	none.rlim_max = files.rlim_max;
+	if (r->ranks.rank == 1)
+		setrlimit(RLIMIT_NOFILE, &none);
+	EXPECT(r, loom_comm_open(r->stack, &r->ranks, &comm, &r->err) == LOOM_EUNAVAIL);
+	EXPECT(r, r->ranks.rank == 1 || test_says(r->err.text, "rank 1: &memfd_create&open files"));
+	setrlimit(RLIMIT_NOFILE, &files);
+	EXPECT(r, !loom_comm_open(r->stack, &r->ranks, &comm, &r->err));
+	loom_comm_close(comm);
+	EXPECT(r, !sum(r));
+	close_rank(r);
+}
+
+TEST(a_rank_cannot_open)
+{
+	in_ranks(2, fails_alone);
+	in_ranks(on_gpu() ? 2 : 3, fails_alone);
+}
+
+static void stack_first(struct rank *r)
+{
+	if (open_rank(r, "60s"))
+		return;
+	EXPECT(r, !sum(r));
+	loom_stack_close(r->stack);
+	r->stack = NULL;
+	EXPECT(r, loom_comm_barrier(r->comm, r->stream, &r->err) == LOOM_EINVAL &&
+		      strstr(r->err.text, "stack of this communicator"));
+	EXPECT(r, loom_comm_status(r->comm, &r->err) == LOOM_EINVAL);
+	loom_comm_stop(r->comm);
+	close_rank(r);
+}
+
+TEST(the_stack_is_closed_first)
+{
+	in_ranks(2, stack_first);
+}
+
+static uint32_t tasks_ran;
+
+static void count_task(struct loom_ctx *c, const struct loom_task *t)
+{
+	(void)c, (void)t;
+	__atomic_fetch_add(&tasks_ran, 1u, __ATOMIC_RELAXED);
+}
+
+/* Communicators use the workers, but change neither the tags nor the submitted tasks of the program. */
+static void beside_tasks(struct rank *r)
+{
+	static float x[200000];
+	uint32_t tag = 99, second = 99;
+	if (open_rank(r, "60s"))
+		return;
+	for (int i = 0; i < 3; i++) {
+		EXPECT(r, !loom_comm_allreduce(r->comm, x, x, COUNT(x), LOOM_COMM_FLOAT, LOOM_COMM_SUM, NULL, &r->err));
+		loom_comm_close(r->comm);
+		EXPECT(r, !loom_comm_open(r->stack, &r->ranks, &r->comm, &r->err));
+	}
+	EXPECT(r, !loom_stack_task(r->stack, "first", count_task, &tag, &r->err) && tag == 0);
+	EXPECT(r, !loom_comm_allreduce(r->comm, x, x, COUNT(x), LOOM_COMM_FLOAT, LOOM_COMM_SUM, NULL, &r->err));
+	EXPECT(r, !loom_stack_task(r->stack, "second", count_task, &second, &r->err) && second == 1);
+	struct loom_task tasks[3] = {{.tag = tag}, {.tag = second}, {.tag = tag}}, none = {.tag = 2};
+	EXPECT(r, loom_stack_submit(r->stack, &none, 1, &r->err) == LOOM_EINVAL);
+	EXPECT(r, !loom_stack_submit(r->stack, tasks, 3, &r->err));
+	EXPECT(r, !loom_comm_allreduce(r->comm, x, x, COUNT(x), LOOM_COMM_FLOAT, LOOM_COMM_SUM, NULL, &r->err));
+	EXPECT(r, !loom_comm_allreduce(r->comm, x, x, 4096, LOOM_COMM_FLOAT, LOOM_COMM_SUM, NULL, &r->err));
+	EXPECT(r, tasks_ran == 0);
+	EXPECT(r, !loom_stack_run(r->stack, NULL, &r->err) && tasks_ran == 3);
+	close_rank(r);
+}
+
+TEST(submitted_tasks)
+{
+	if (!on_gpu())
+		in_ranks(2, beside_tasks);
 }
 
 /* ---- conversions ---- */

@@ -12,8 +12,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <gpuloom/comm.h>
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/gpuloom.h>
 #include <gpuloom/sched.h>
@@ -845,6 +847,123 @@ TEST(ranks)
 	pthread_barrier_destroy(&meeting.met);
 }
 
+/* Rank 1 has another scheduler, or a task function that does not compile. All runs of both ranks end with this reason.
+ */
+static void rank_fails(const char *scheduler, const char *source, int code, const char *words)
+{
+	static const char *const name = "good";
+	uint32_t tag;
+	struct member m[2] = {0};
+	pthread_barrier_init(&meeting.met, NULL, 2);
+	for (uint32_t r = 0; r < 2; r++) {
+		struct embedder *e = &m[r].e;
+		configure(e, "cpu:0", "1");
+		set(e, "scheduler", "use", r ? scheduler : "mgws");
+		m[r].ranks = (struct loom_ranks){
+		    .size = sizeof(m[r].ranks), .rank = r, .ranks = 2, .self = &m[r].ranks, .allgather = meet};
+		struct loom_stack_params params = {.size = sizeof(params), .ranks = &m[r].ranks};
+		ok(e, loom_stack_open(e->cfg, &params, &e->stack, &e->err));
+		ok(e, loom_stack_task(e->stack, "task", count, &e->tag, &e->err));
+		ok(e, loom_stack_alloc(e->stack, 4096, &e->ref, &e->host, &e->err));
+		if (r && source)
+			ok(e, loom_stack_source(e->stack, "bad.c", source, &name, 1, &tag, &e->err));
+		m[r].tasks = 1;
+	}
+	for (int i = 0; i < 2; i++) {
+		in_threads(run_member, m, sizeof(*m), 2);
+		REFUSED(m[0].code, code, m[0].e.err, words);
+		CU_ASSERT_EQUAL(m[0].code, m[1].code);
+	}
+	for (int r = 0; r < 2; r++)
+		shut(&m[r].e);
+	pthread_barrier_destroy(&meeting.met);
+}
+
+TEST(a_rank_fails)
+{
+	rank_fails("static", NULL, LOOM_EINVAL, "rank 1 has selected other plug-ins than rank 0");
+	rank_fails("mgws", "no C", LOOM_EPLUGIN, "rank 1: &does not compile");
+}
+
+/* ---- wrong arguments ---- */
+
+TEST(arguments)
+{
+	static const struct loom_ranks wrong[] = {
+	    {.size = sizeof(struct loom_ranks), .rank = 5, .ranks = 2, .allgather = meet},
+	    {.size = sizeof(struct loom_ranks), .ranks = 2},
+	    {.size = sizeof(struct loom_ranks)},
+	    {.rank = 0, .ranks = 1}};
+	static const char *const names[] = {"some"};
+	struct embedder e;
+	static uint64_t words[8];
+	void *host, *gone = mmap(NULL, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	loom_ref ref;
+	uint32_t tag;
+	open_usual(&e, "1", count);
+	for (size_t i = 0; i < COUNT(wrong); i++) {
+		struct loom_stack_params params = {.size = sizeof(params), .ranks = &wrong[i]};
+		struct loom_stack *none;
+		struct loom_comm *comm;
+		REFUSED(loom_stack_open(e.cfg, &params, &none, &e.err), LOOM_EINVAL, e.err, "struct loom_ranks");
+		REFUSED(loom_comm_open(e.stack, &wrong[i], &comm, &e.err), LOOM_EINVAL, e.err, "struct loom_ranks");
+	}
+	REFUSED(loom_stack_submit(e.stack, NULL, 5, &e.err), LOOM_EINVAL, e.err, "5 at NULL");
+	REFUSED(loom_stack_submit(e.stack, &(struct loom_task){0}, SIZE_MAX, &e.err), LOOM_ENOMEM, e.err,
+		"out of memory");
+	REFUSED(loom_stack_adopt(e.stack, words, SIZE_MAX, &ref, &e.err), LOOM_EINVAL, e.err,
+		"more than any memory has");
+	REFUSED(loom_stack_adopt(e.stack, words, 1ull << 48, &ref, &e.err), LOOM_EINVAL, e.err,
+		"more than any memory has");
+	munmap(gone, 1 << 20);
+	REFUSED(loom_stack_adopt(e.stack, gone, 1 << 20, &ref, &e.err), LOOM_EINVAL, e.err, "not mapped");
+	REFUSED(loom_stack_source(e.stack, "f", "no C", NULL, 0, NULL, &e.err), LOOM_EINVAL, e.err,
+		"a task function or more");
+	REFUSED(loom_stack_ir(e.stack, "f", "x", SIZE_MAX, names, 1, &tag, &e.err), LOOM_EINVAL, e.err, "too many");
+	REFUSED(loom_stack_alloc(e.stack, 1ull << 46, &ref, &host, &e.err), LOOM_ENOMEM, e.err, "KiB are left");
+	submit(&e, 1, 3);
+	ok(&e, run(&e));
+	CU_ASSERT_EQUAL(ran(&e), 4);
+	shut(&e);
+}
+
+/* A thread with a small stack gets an error instead of a signal, and 64 KiB suffice. */
+static void *use_small_stack(void *arg)
+{
+	struct embedder *e = arg;
+	REFUSED(loom_stack_open(e->cfg, NULL, &e->stack, &e->err), LOOM_ENOMEM, e->err,
+		"stack of this thread&pthread_attr_setstacksize");
+	REFUSED(loom_config_load_text(e->cfg, "x", "[run]", &e->err), LOOM_ENOMEM, e->err, "stack of this thread");
+	return NULL;
+}
+
+static void *use_stack(void *arg)
+{
+	struct embedder *e = arg;
+	ok(e, loom_config_load_text(e->cfg, "x", "[run]", &e->err));
+	open_with(e, count, 4096);
+	submit(e, 2, 3);
+	ok(e, run(e));
+	loom_stack_close(e->stack);
+	return NULL;
+}
+
+TEST(small_stack)
+{
+	static struct embedder e;
+	pthread_attr_t attr;
+	pthread_t thread;
+	size_t least = (size_t)PTHREAD_STACK_MIN; /* includes what the C library keeps on the stack */
+	configure(&e, "cpu:0", "2");
+	pthread_attr_init(&attr);
+	for (int large = 0; large < 2; large++) {
+		CU_ASSERT_EQUAL(pthread_attr_setstacksize(&attr, large ? least + (68 << 10) : least), 0);
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, &attr, large ? use_stack : use_small_stack, &e), 0);
+		pthread_join(thread, NULL);
+	}
+	loom_config_destroy(e.cfg);
+}
+
 /* ---- sums over ranks ---- */
 
 struct adder {
@@ -951,7 +1070,7 @@ static void collectives(const char *trigger, const char *algorithm)
 	a[0].root = a[1].root = ~0u;
 	in_threads(run_adder, a, sizeof(*a), 2);
 	REFUSED(a[0].m.code, LOOM_EINVAL, a[0].m.e.err, "0 floats&1 to 5000");
-	REFUSED(a[1].m.code, LOOM_EINVAL, a[1].m.e.err, "rank 0 rejects");
+	REFUSED(a[1].m.code, LOOM_EINVAL, a[1].m.e.err, "rank 0: &0 floats&1 to 5000");
 	in_threads(run_barrier, a, sizeof(*a), 2);
 	for (int r = 0; r < 2; r++)
 		ok(&a[r].m.e, a[r].m.code);

@@ -6,10 +6,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -425,6 +427,35 @@ static int slow_open(void *arg, size_t config, void **run, struct loom_error *er
 
 /* It is expensive to open a stack, so later visits to a configuration take several samples each. A budget ends the
  * sweep without an error. */
+/* A line of which the disk has taken only a part is cut before the next line. */
+TEST(part_of_a_line)
+{
+	struct loom__journal j;
+	struct loom_error err = {0};
+	struct rlimit room, little;
+	cJSON *head = make_header("full");
+	char *bytes, *line = loom__json_print(head, 0);
+	size_t length, each = strlen(line) + 1;
+	fresh();
+	signal(SIGXFSZ, SIG_IGN);
+	CU_ASSERT_EQUAL_FATAL(loom__journal_open(path, NULL, 0, &j, &err), 0);
+	CU_ASSERT_EQUAL(loom__journal_add(&j, head, &err), 0);
+	getrlimit(RLIMIT_FSIZE, &room);
+	little = room;
+	little.rlim_cur = each + 5;
+	setrlimit(RLIMIT_FSIZE, &little);
+	REFUSED(loom__journal_add(&j, head, &err), LOOM_EIO, err, "No space left");
+	setrlimit(RLIMIT_FSIZE, &room);
+	CU_ASSERT_EQUAL(loom__journal_add(&j, head, &err), 0);
+	loom__journal_close(&j);
+	CU_ASSERT_EQUAL_FATAL(loom__read_file(path, 1 << 20, &bytes, &length, &err), 0);
+	CU_ASSERT(length == 2 * each && !memcmp(bytes, line, each - 1) && !memcmp(bytes + each, line, each - 1));
+	free(bytes);
+	cJSON_free(line);
+	cJSON_Delete(head);
+	unlink(path);
+}
+
 TEST(visits_and_budget)
 {
 	static const struct loom__sweep_ops slow = {slow_open, slow_sample, fake_close, NULL};

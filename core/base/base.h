@@ -19,6 +19,10 @@ int loom__vfail(struct loom_error *err, int code, const char *file, int line, co
 		va_list args) LOOM_PRINTF(5, 0);
 #define LOOM__FAIL(err, code, ...) loom__fail((err), (code), __FILE__, __LINE__, __VA_ARGS__)
 
+/* Returns LOOM_ENOMEM if the stack of the calling thread is too small for a call that reads a conf, loads plug-ins or
+ * composes code. It takes microseconds. */
+int loom__stack_room(struct loom_error *err);
+
 /* Appends the shortest decimal number that reads back as v. Its decimal mark is a point in every locale. v must be
  * finite. */
 void loom__text_double(struct loom__text *t, double v);

@@ -2,11 +2,11 @@
 /* Numbers as text. The meaning of a conf or a result must not depend on the locale, which may use a decimal comma. */
 #include <locale.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "lib/number.h"
 
 static int is_digit(char c)
 {
@@ -42,30 +42,14 @@ static const char *number_end(const char *text)
 	return s;
 }
 
-/* The locale of numbers. (locale_t)0: no memory. It is never freed. */
-static locale_t plain;
-
-static void make_plain(void)
-{
-	plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* glibc has this one built in, and allocates nothing */
-}
-
-static locale_t plain_locale(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	pthread_once(&once, make_plain);
-	return plain;
-}
-
 int loom__read_double(const char *text, const char **end, double *value)
 {
 	const char *stop = number_end(text);
-	locale_t c = plain_locale();
-	if (!stop || !c)
+	if (!stop)
 		return -1;
 	char *read_to;
-	double v = strtod_l(text, &read_to, c);
-	/* The ends differ for 0x1p4, of which strtod_l() reads all, and number_end() only the 0. */
+	double v = number_read(text, &read_to);
+	/* The ends differ for 0x1p4, of which number_read() reads all, and number_end() only the 0. */
 	if (read_to != stop || !isfinite(v))
 		return -1;
 	*end = stop;
@@ -76,7 +60,7 @@ int loom__read_double(const char *text, const char **end, double *value)
 void loom__text_double(struct loom__text *t, double v)
 {
 	char text[40];
-	locale_t c = plain_locale();
+	locale_t c = number_locale();
 	if (!c) {
 		t->failed = 1;
 		return;

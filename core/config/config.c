@@ -57,14 +57,20 @@ static int conclude(struct loom_config *cfg, int code, struct loom__diag *diag, 
 int loom_config_load(struct loom_config *cfg, const char *path, struct loom_error *err)
 {
 	struct loom__diag diag = {0};
-	int code = loom__config_read(cfg, path, &diag);
+	int code = loom__stack_room(err);
+	if (code)
+		return code;
+	code = loom__config_read(cfg, path, &diag);
 	return conclude(cfg, code, &diag, err);
 }
 
 int loom_config_load_text(struct loom_config *cfg, const char *name, const char *text, struct loom_error *err)
 {
 	struct loom__diag diag = {0};
-	int code = loom__config_read_text(cfg, name, text, strlen(text), &diag);
+	int code = loom__stack_room(err);
+	if (code)
+		return code;
+	code = loom__config_read_text(cfg, name, text, strlen(text), &diag);
 	return conclude(cfg, code, &diag, err);
 }
 

@@ -78,23 +78,26 @@ static int consider_list(struct loom__search *s, const char *list, const char *o
 	return rc;
 }
 
-/* Writes the folder of the executable or library that contains this function. */
-static int own_folder(char out[PATH_MAX])
+/* Returns the folder of the executable or library that contains this function, which the caller frees, or NULL. Here
+ * and in the functions that open a stack, paths are not on the stack of the thread, which the program may have made
+ * small. */
+static char *own_folder(void)
 {
 	Dl_info info;
 	struct link_map *map = NULL;
 	if (!dladdr1((void *)(uintptr_t)&own_folder, &info, (void **)&map, RTLD_DL_LINKMAP))
-		return -1;
+		return NULL;
 	/* For the executable, the link map has an empty name. /proc/self/exe is used then, because info.dli_fname would
 	 * be argv[0]. Without /proc, the path that was passed to execve() serves, which may be relative. */
 	const char *file = map && map->l_name[0] ? map->l_name : "/proc/self/exe";
-	if (!realpath(file, out) && (errno == ENOMEM || !realpath((const char *)getauxval(AT_EXECFN), out)))
-		return -1;
-	char *slash = strrchr(out, '/');
-	if (slash == out)
-		slash++;
-	*slash = 0;
-	return 0;
+	char *path = realpath(file, NULL);
+	if (!path && errno != ENOMEM)
+		path = realpath((const char *)getauxval(AT_EXECFN), NULL);
+	if (!path)
+		return NULL;
+	char *slash = strrchr(path, '/');
+	slash[slash == path] = 0;
+	return path;
 }
 
 static int consider_own(struct loom__search *s, struct loom_error *err)
@@ -104,16 +107,16 @@ static int consider_own(struct loom__search *s, struct loom_error *err)
 	    "gpuloom/plugins",                          /* in the folder of the installed library */
 	    LOOM_LIBDIR_FROM_BINDIR "/gpuloom/plugins", /* from the executable's folder; see the Makefile */
 	};
-	char own[PATH_MAX], folder[PATH_MAX];
-	int rc = 0;
 	errno = 0;
-	if (own_folder(own))
-		return errno == ENOMEM ? no_memory(err) : 0;
-	for (size_t i = 0; !rc && i < LOOM__COUNT(places); i++) {
-		int n = snprintf(folder, sizeof(folder), "%s/%s", own, places[i]);
-		if (n > 0 && (size_t)n < sizeof(folder))
-			rc = consider(s, folder, NULL, err);
+	char *own = own_folder();
+	int rc = own || errno != ENOMEM ? 0 : no_memory(err);
+	for (size_t i = 0; own && !rc && i < LOOM__COUNT(places); i++) {
+		struct loom__text folder = {0};
+		loom__text_add(&folder, "%s/%s", own, places[i]);
+		rc = folder.failed ? no_memory(err) : consider(s, folder.at, NULL, err);
+		loom__text_free(&folder);
 	}
+	free(own);
 	return rc;
 }
 

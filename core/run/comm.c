@@ -4,20 +4,18 @@
 #include <gpuloom/dev/collective.h>
 
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "lib/eventcount.h"
 #include "lib/fd.h"
-#include "lib/host_mark.h"
-#include "lib/peer_file.h"
+#include "lib/peer.h"
 #include "lib/poll.h"
 #include "lib/thread.h"
 #include "stack/stack.h"
@@ -30,8 +28,9 @@ enum {
 	GPU_SLOT = 32 << 10,
 	GPU_SHARE = 64 << 10,
 	GPU_MARKED = 1 << 20,
-	/* Up to GPU_MARKED bytes, above this size two ranks store the vectors of an allreduce into each other's buffers. 1 MiB
-	 * takes 11.6 us by stores, 13.7 us by marked words; 4 MiB 37.5 us by stores, 27.2 us by loads. */
+	/* Up to GPU_MARKED bytes, above this size two ranks store the vectors of an allreduce into each other's
+	 * buffers. 1 MiB takes 11.6 us by stores, 13.7 us by marked words; 4 MiB 37.5 us by stores, 27.2 us by loads.
+	 */
 	GPU_MARKED_TWO = 512 << 10,
 	GPU_PULL_BLOCKS = 64, /* with 128, loads have not been measured */
 	GPU_THREADS = 512,
@@ -40,7 +39,8 @@ enum {
 	CPU_MARKED = 256, /* largest vector in bytes for marked words: on CPUs transfers of cache lines dominate */
 	CPU_SHARE = 1 << 20,
 	HELPED = 256 << 10, /* smallest piece in bytes with which workers of a CPU stack help */
-	TASKS = 64,	    /* limit on the tasks into which such a piece is divided */
+	TASKS = 64,         /* limit on the tasks into which such a piece is divided */
+	WATCH_MS = 250,     /* how often the watcher looks for ranks that have closed */
 };
 #define CLOSE_NS 2000000000ull /* limit on the wait for the other ranks in loom_comm_close() */
 
@@ -51,16 +51,16 @@ struct head {
 
 /* What each rank tells the others. */
 struct identity {
-	struct host_mark host;
-	uint64_t processes, pid; /* inode of the pid namespace; process number in it */
+	struct peer process;
 	uint64_t device, inode;	 /* of the rank's file */
-	int64_t fd;		 /* descriptor of the file in the rank's process; -1: the rank has failed */
+	int64_t fd;              /* descriptor of the file in the rank's process */
 	uint64_t kind;		 /* LOOM_ON_* */
 	struct loom_memory_key key; /* memory on a GPU */
 };
 
 struct loom_comm {
-	struct loom_stack *stack;
+	struct loom__guest guest;
+	struct loom_stack *stack; /* NULL: it was closed before the communicator */
 	struct loom_comm_view view;
 	struct loom_comm_words *words; /* address on the host of view.words */
 	struct loom_comm_words own_words;
@@ -71,11 +71,12 @@ struct loom_comm {
 	uint64_t head_bytes[LOOM_COMM_RANKS];
 	int opened[LOOM_COMM_RANKS]; /* 1: view.memory[rank] was opened by mem_open() */
 	pid_t pid[LOOM_COMM_RANKS];
+	uint32_t ended[LOOM_COMM_RANKS];          /* 1: the watcher has seen that the rank's process has ended */
 	struct pollfd watch[LOOM_COMM_RANKS + 1]; /* processes of the ranks; last, the event that ends the watcher */
 	pthread_t watcher;
-	int watches;  /* 1: the watcher runs */
-	int helps;    /* 1: workers help */
-	uint32_t tag; /* of the task function by which they do */
+	int watches;   /* 1: the watcher runs */
+	uint32_t ends; /* 1: the watcher shall end */
+	int helps;     /* 1: workers help */
 };
 
 /* ---- the memory of the ranks ---------------------------------------------------------------------------------- */
@@ -120,18 +121,11 @@ static int make_device_memory(struct loom_comm *m, struct identity *mine, struct
 
 static int make_own(struct loom_comm *m, struct identity *mine, struct loom_error *err)
 {
-	struct stat ns;
 	memset(mine, 0, sizeof(*mine));
-	host_mark_read(&mine->host);
-	mine->processes = stat("/proc/self/ns/pid", &ns) ? 0 : ns.st_ino;
-	mine->pid = (uint64_t)getpid();
+	peer_read(&mine->process);
 	mine->kind = m->on_gpu ? LOOM_ON_GPU : LOOM_ON_CPU;
 	int rc = make_file(m, mine, err);
-	if (!rc && m->on_gpu)
-		rc = make_device_memory(m, mine, err);
-	if (rc)
-		mine->fd = -1;
-	return rc;
+	return rc || !m->on_gpu ? rc : make_device_memory(m, mine, err);
 }
 
 static int reach(struct loom_comm *m, uint32_t r, const struct identity *mine, const struct identity *other,
@@ -139,13 +133,13 @@ static int reach(struct loom_comm *m, uint32_t r, const struct identity *mine, c
 {
 	char path[64];
 	void *at = NULL;
-	if (memcmp(other->host.boot, mine->host.boot, sizeof(mine->host.boot)) || other->processes != mine->processes)
+	if (!peer_is_near(&mine->process, &other->process))
 		return LOOM__FAIL(err, LOOM_ENOTSUP,
 				  "rank %u is on another host or in another container than rank %u, but a communicator "
 				  "needs ranks that share memory: use the collectives of a stack with a trigger, such as "
 				  "loom_stack_allreduce()",
 				  r, m->view.rank);
-	if (other->pid == mine->pid || other->pid - 1 >= INT_MAX)
+	if (other->process.pid == mine->process.pid)
 		return LOOM__FAIL(err, LOOM_ENOTSUP, "ranks %u and %u are one process: start a process for each rank", r,
 				  m->view.rank);
 	if (other->kind != mine->kind)
@@ -153,7 +147,7 @@ static int reach(struct loom_comm *m, uint32_t r, const struct identity *mine, c
 				  "rank %u and rank %u: one uses a GPU, the other CPUs: choose the same kind of device "
 				  "in all ranks",
 				  r, m->view.rank);
-	int code = peer_file_map((int64_t)other->pid, other->fd, other->device, other->inode, path, &at, &m->head_bytes[r]);
+	int code = peer_map(&other->process, other->fd, other->device, other->inode, path, &at, &m->head_bytes[r]);
 	if (code)
 		return LOOM__FAIL(err, LOOM_EUNAVAIL,
 				  "cannot map the memory of rank %u (%s: %s): run all ranks as one user on one host", r,
@@ -173,6 +167,7 @@ static int reach(struct loom_comm *m, uint32_t r, const struct identity *mine, c
 	return rc;
 }
 
+/* Frees all but the struct. */
 static void drop(struct loom_comm *m)
 {
 	const struct loom__device *d = &m->stack->device[0];
@@ -185,28 +180,41 @@ static void drop(struct loom_comm *m)
 			munmap(m->head[r], m->head_bytes[r]);
 	if (m->file >= 0)
 		close(m->file);
-	free(m);
 }
 
 /* ---- the watcher: a thread that waits for the end of another rank's process -------------------------------------- */
+
+static uint32_t lost_rank(const struct loom_comm *m)
+{
+	return (uint32_t)__atomic_load_n(&m->words->lost, __ATOMIC_RELAXED);
+}
+
+static int has_closed(const struct loom_comm *m, uint32_t r)
+{
+	/* Acquire: pairs with the release in leave(). */
+	return __atomic_load_n(&m->head[r]->closed, __ATOMIC_ACQUIRE) != 0;
+}
 
 static void *watch(void *arg)
 {
 	struct loom_comm *m = arg;
 	uint32_t ranks = m->view.ranks;
-	while (!m->watch[ranks].revents) {
-		if (poll_or_nap(m->watch, ranks + 1, NULL) < 0) {
-			eventfd_t n;
-			if (!eventfd_read(m->watch[ranks].fd, &n)) /* end_watcher(), in case poll() does not work */
-				break;
+	const struct timespec most = {.tv_nsec = WATCH_MS * 1000000};
+	while (!__atomic_load_n(&m->ends, __ATOMIC_RELAXED)) {
+		if (poll_or_nap(m->watch, ranks + 1, &most) < 0)
 			continue;
-		}
 		for (uint32_t r = 0; r < ranks; r++) {
+			int closed = r != m->view.rank && has_closed(m, r);
+			/* Release: pairs with the acquire in loom_comm_gives_up(), which then sees what the rank sent
+			 * before it closed. */
+			if (closed)
+				__atomic_fetch_or(&m->words->lost, 1ull << 32 << r, __ATOMIC_RELEASE);
 			if (m->watch[r].fd < 0 || !m->watch[r].revents)
 				continue;
 			/* A rank that has closed its communicator may end. */
-			if (!__atomic_load_n(&m->head[r]->closed, __ATOMIC_RELAXED) && !m->words->lost)
-				__atomic_store_n(&m->words->lost, (uint64_t)r + 1, __ATOMIC_RELAXED);
+			if (!closed && !lost_rank(m))
+				__atomic_fetch_or(&m->words->lost, (uint64_t)r + 1, __ATOMIC_RELAXED);
+			__atomic_store_n(&m->ended[r], 1u, __ATOMIC_RELAXED);
 			close(m->watch[r].fd);
 			m->watch[r].fd = -1;
 		}
@@ -219,13 +227,10 @@ static int start_watcher(struct loom_comm *m, const struct identity *all, struct
 	uint32_t ranks = m->view.ranks;
 	sigset_t none, before;
 	for (uint32_t r = 0; r < ranks; r++) {
-		m->pid[r] = (pid_t)all[r].pid;
-		if (r == m->view.rank)
-			continue;
-		m->watch[r].fd = loom_fd((int)syscall(SYS_pidfd_open, m->pid[r], 0));
-		m->watch[r].events = POLLIN;
-		if (m->watch[r].fd < 0 && errno == ESRCH)
-			return LOOM__FAIL(err, LOOM_EDIED, "rank %u has died", r);
+		m->pid[r] = (pid_t)all[r].process.pid;
+		int rc = r == m->view.rank ? 0 : loom__watch_rank(m->stack, r, &all[r].process, &m->watch[r], err);
+		if (rc)
+			return rc;
 	}
 	m->watch[ranks] = (struct pollfd){.fd = eventcount_fd_open(), .events = POLLIN};
 	if (m->watch[ranks].fd < 0)
@@ -244,6 +249,7 @@ static void end_watcher(struct loom_comm *m)
 {
 	uint32_t ranks = m->view.ranks;
 	if (m->watches) {
+		__atomic_store_n(&m->ends, 1u, __ATOMIC_RELAXED);
 		eventcount_fd_notify(m->watch[ranks].fd);
 		pthread_join(m->watcher, NULL);
 	}
@@ -254,11 +260,9 @@ static void end_watcher(struct loom_comm *m)
 
 /* ---- open and close ------------------------------------------------------------------------------------------------ */
 
-static int check_stack(struct loom_stack *s, const struct loom_ranks *ranks, struct loom_error *err)
+static int check_stack(struct loom_stack *s, struct loom_error *err)
 {
 	uint32_t gpus = 0;
-	if (loom__stack_own(s, err))
-		return LOOM_EBUSY;
 	for (uint32_t d = 0; d < s->layout.devices; d++)
 		gpus += s->shape[d].kind == LOOM_ON_GPU;
 	if (s->layout.clock)
@@ -268,67 +272,95 @@ static int check_stack(struct loom_stack *s, const struct loom_ranks *ranks, str
 				  "a communicator has one GPU of each rank, or CPUs only: name one GPU in [run] devices");
 	if (gpus && (!LOOM_HAS(s->device[0].ops, collective) || !LOOM_HAS(s->device[0].ops, mem_key)))
 		return LOOM__FAIL(err, LOOM_ENOTSUP, "%s has no streams", s->shape[0].name);
-	if (!ranks || !ranks->ranks || ranks->rank >= ranks->ranks || (ranks->ranks > 1 && !ranks->allgather))
-		return LOOM__FAIL(err, LOOM_EINVAL, "a communicator needs the number of ranks, that of this rank, and allgather()");
-	if (ranks->ranks > LOOM_COMM_RANKS)
-		return LOOM__FAIL(err, LOOM_ENOTSUP, "%u ranks, but a communicator has at most %u", ranks->ranks, LOOM_COMM_RANKS);
 	return 0;
 }
 
-/* Makes the memory of all ranks known to each. If a rank fails, all do. */
-static int connect_ranks(struct loom_comm *m, const struct loom_ranks *ranks, struct loom_error *err)
+/* Makes the memory of all ranks known to each. */
+static int connect_ranks(struct loom_comm *m, struct loom__exchange *x, struct loom_error *err)
 {
-	struct identity *all = calloc(ranks->ranks, sizeof(*all)), mine;
+	uint32_t ranks = m->view.ranks;
+	struct identity *all = calloc(ranks, sizeof(*all)), mine;
 	int rc = all ? make_own(m, &mine, err) : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	if (!all || ranks->ranks == 1) {
-		free(all);
-		return rc;
-	}
-	int code = ranks->allgather(ranks->self, &mine, all, sizeof(mine), rc ? NULL : err);
-	rc = rc ? rc : code;
-	for (uint32_t r = 0; r < ranks->ranks && !rc; r++)
-		if (all[r].fd < 0)
-			rc = LOOM__FAIL(err, LOOM_EUNAVAIL, "rank %u could not open its part of the communicator: see its message", r);
-	for (uint32_t r = 0; r < ranks->ranks && !rc; r++)
-		if (r != ranks->rank)
+	rc = rc || ranks == 1 ? rc : loom__exchange(x, &mine, all, sizeof(mine), err);
+	for (uint32_t r = 0; r < ranks && !rc; r++)
+		if (r != m->view.rank)
 			rc = reach(m, r, &mine, &all[r], err);
-	rc = rc ? rc : start_watcher(m, all, err);
-	/* Afterwards all ranks have mapped the memory, and each knows whether all others are ready. */
-	int64_t ready = rc, *others = (int64_t *)(void *)all;
-	if (!code)
-		code = ranks->allgather(ranks->self, &ready, others, sizeof(ready), rc ? NULL : err);
-	rc = rc ? rc : code;
-	for (uint32_t r = 0; r < ranks->ranks && !rc; r++)
-		if (others[r])
-			rc = LOOM__FAIL(err, LOOM_EUNAVAIL, "rank %u could not open the communicator: see its message", r);
+	rc = rc || ranks == 1 ? rc : start_watcher(m, all, err);
 	free(all);
 	return rc;
 }
 
 static void help(struct loom_ctx *c, const struct loom_task *t);
 
-/* Registers the task function by which workers help, if workers access the program's memory and nothing else uses
- * them. */
-static int offer_help(struct loom_comm *m, struct loom_error *err)
+/* Lets workers help, if they access the program's memory and nothing else uses them. */
+static void offer_help(struct loom_comm *m)
 {
 	struct loom_stack *s = m->stack;
-	int helps = !m->on_gpu && !s->selected[LOOM_WORKLOAD] && !s->host.ranks && s->layout.workers > 1 && !s->running;
+	m->helps = !m->on_gpu && !s->selected[LOOM_WORKLOAD] && !s->host.exchange.ranks && s->layout.workers > 1 &&
+		   !s->running;
 	for (uint32_t d = 0; d < s->layout.devices; d++)
-		helps &= (s->shape[d].flags & LOOM_SHAPE_PERSISTENT) != 0;
-	m->helps = helps;
-	return helps ? loom_stack_task(s, "loom_comm", help, &m->tag, err) : 0;
+		m->helps &= (s->shape[d].flags & LOOM_SHAPE_PERSISTENT) != 0;
+	if (!m->helps || s->helper)
+		return;
+	s->helper = help;
+	s->composed = 0;
 }
 
-int loom_comm_open(struct loom_stack *stack, const struct loom_ranks *ranks, struct loom_comm **comm,
-		   struct loom_error *err)
+static void close_memory(struct loom_comm *m)
 {
-	int rc = check_stack(stack, ranks, err);
+	const struct loom__device *d = &m->stack->device[0];
+	for (uint32_t r = 0; r < m->view.ranks; r++)
+		if (m->opened[r])
+			d->ops->mem_close(d->self, (uint64_t)(uintptr_t)m->view.memory[r]);
+}
+
+/* Waits until the other ranks use this rank's memory no more. Returns 1 if so. */
+static int are_others_closed(const struct loom_comm *m)
+{
+	for (uint64_t until = loom__now_ns() + CLOSE_NS;;) {
+		uint32_t open = 0;
+		for (uint32_t r = 0; r < m->view.ranks; r++)
+			open +=
+			    r != m->view.rank && !has_closed(m, r) && !__atomic_load_n(&m->ended[r], __ATOMIC_RELAXED);
+		if (!open || loom__now_ns() > until)
+			return !open;
+		nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+	}
+}
+
+/* Ends the use of the stack. Called when the communicator or its stack is closed. */
+static void leave(struct loom__guest *guest)
+{
+	struct loom_comm *m = (struct loom_comm *)guest;
+	struct loom__guest **at = &m->stack->guests;
+	while (*at != guest)
+		at = &(*at)->next;
+	*at = guest->next;
+	if (!loom__stack_own(m->stack, NULL)) {
+		close_memory(m);
+		/* Release: pairs with the acquire in has_closed(). */
+		__atomic_store_n(&m->head[m->view.rank]->closed, 1u, __ATOMIC_RELEASE);
+		int leak = m->on_gpu && !are_others_closed(m);
+		end_watcher(m);
+		if (leak) /* kernels of a rank that has not closed may still load from this memory */
+			m->memory.size = 0;
+		drop(m);
+	}
+	m->stack = NULL;
+}
+
+static int open_comm(struct loom_stack *stack, const struct loom_ranks *ranks, struct loom__exchange *x,
+		     struct loom_comm **comm, struct loom_error *err)
+{
+	int rc = loom__stack_room(err);
+	rc = rc ? rc : check_stack(stack, err);
 	if (rc)
 		return rc;
 	struct loom_comm *m = calloc(1, sizeof(*m));
 	if (!m)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	m->stack = stack;
+	m->guest.leave = leave;
 	m->file = -1;
 	m->on_gpu = stack->shape[0].kind == LOOM_ON_GPU;
 	m->words = &m->own_words;
@@ -342,82 +374,119 @@ int loom_comm_open(struct loom_stack *stack, const struct loom_ranks *ranks, str
 					  .words = &m->own_words};
 	for (uint32_t r = 0; r <= LOOM_COMM_RANKS; r++)
 		m->watch[r].fd = -1;
-	rc = connect_ranks(m, ranks, err);
-	rc = rc ? rc : offer_help(m, err);
+	rc = connect_ranks(m, x, err);
+	/* Afterwards all ranks have mapped the memory, or none continues. */
+	rc = rc || ranks->ranks == 1 ? rc : loom__exchange(x, "", NULL, 0, err);
 	if (rc) {
 		end_watcher(m);
-		for (uint32_t r = 0; r < ranks->ranks; r++)
-			if (m->opened[r])
-				stack->device[0].ops->mem_close(stack->device[0].self, (uint64_t)(uintptr_t)m->view.memory[r]);
+		close_memory(m);
 		drop(m);
+		free(m);
 		return rc;
 	}
+	offer_help(m);
+	m->guest.next = stack->guests;
+	stack->guests = &m->guest;
 	*comm = m;
 	return 0;
 }
 
-/* Waits until the other ranks use this rank's memory no more. Returns 1 if so. */
-static int are_others_closed(const struct loom_comm *m)
+int loom_comm_open(struct loom_stack *stack, const struct loom_ranks *ranks, struct loom_comm **comm,
+		   struct loom_error *err)
 {
-	for (uint64_t until = loom__now_ns() + CLOSE_NS;;) {
-		uint32_t open = 0;
-		for (uint32_t r = 0; r < m->view.ranks; r++)
-			open += r != m->view.rank && !__atomic_load_n(&m->head[r]->closed, __ATOMIC_ACQUIRE) &&
-				kill(m->pid[r], 0) == 0;
-		if (!open || loom__now_ns() > until)
-			return !open;
-		nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+	struct loom__exchange x;
+	struct loom_error own;
+	err = err ? err : &own;
+	if (!stack || !ranks || !comm)
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "a communicator needs a stack, the ranks, and a place for its address");
+	if (loom__stack_own(stack, err))
+		return LOOM_EBUSY;
+	int rc = loom__exchange_create(&x, ranks, err);
+	if (!rc && ranks->ranks > LOOM_COMM_RANKS)
+		rc = LOOM__FAIL(err, LOOM_ENOTSUP, "%u ranks, but a communicator has at most %u", ranks->ranks,
+				LOOM_COMM_RANKS);
+	if (!rc) {
+		loom__exchange_begin(&x);
+		rc = loom__exchange_end(&x, open_comm(stack, ranks, &x, comm, err), err);
 	}
+	loom__exchange_destroy(&x);
+	return rc;
 }
 
 void loom_comm_close(struct loom_comm *m)
 {
-	if (!m)
-		return;
-	if (loom__stack_own(m->stack, NULL)) {
-		free(m);
-		return;
-	}
-	const struct loom__device *d = &m->stack->device[0];
-	for (uint32_t r = 0; r < m->view.ranks; r++)
-		if (m->opened[r])
-			d->ops->mem_close(d->self, (uint64_t)(uintptr_t)m->view.memory[r]);
-	/* Release: pairs with the acquire in are_others_closed(). */
-	__atomic_store_n(&m->head[m->view.rank]->closed, 1u, __ATOMIC_RELEASE);
-	int leak = m->on_gpu && !are_others_closed(m);
-	end_watcher(m);
-	if (leak) /* kernels of a rank that has not closed may still load from this memory */
-		m->memory.size = 0;
-	drop(m);
+	if (m && m->stack)
+		leave(&m->guest);
+	free(m);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------------ */
 
+/* Describes a call, from its loom_comm_code(). */
+static const char *describe(uint64_t code, char text[80])
+{
+	static const char *const whats[] = {"allreduce", "reduce_scatter", "allgather", "broadcast", "barrier"};
+	static const char *const types[] = {"float", "bfloat16", "half", "int32"}, *const ops[] = {"sum", "maximum"};
+	uint32_t what = code & 7;
+	if (what >= LOOM_COMM_BARRIER)
+		return whats[LOOM_COMM_BARRIER];
+	int n =
+	    snprintf(text, 80, "%s of %llu x %s", whats[what], (unsigned long long)(code >> 10), types[code >> 3 & 3]);
+	if (what == LOOM_COMM_BROADCAST)
+		snprintf(text + n, (size_t)(80 - n), " from rank %u", (unsigned)(code >> 6 & 15));
+	else if (what != LOOM_COMM_ALLGATHER)
+		snprintf(text + n, (size_t)(80 - n), ", %s", ops[code >> 5 & 1]);
+	return text;
+}
+
 static int failure(const struct loom_comm *m, struct loom_error *err)
 {
-	uint64_t lost = __atomic_load_n(&m->words->lost, __ATOMIC_RELAXED), late = m->words->late;
+	const struct loom_comm_words *words = m->words;
+	uint64_t late = __atomic_load_n(&words->late, __ATOMIC_RELAXED),
+		 unequal = __atomic_load_n(&words->unequal, __ATOMIC_RELAXED);
+	uint32_t lost = lost_rank(m), rank = late ? (uint32_t)late - 1 : 0;
+	char mine[80], other[80];
+	if (unequal)
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "rank %llu calls %s, and rank %u calls %s: all ranks make the same calls",
+				  (unsigned long long)unequal - 1, describe(words->other, other), m->view.rank,
+				  describe(words->own, mine));
 	if (lost == LOOM_COMM_STOPPED)
 		return LOOM__FAIL(err, LOOM_EINTR, "the communicator was stopped");
 	if (lost)
-		return LOOM__FAIL(err, LOOM_EDIED, "rank %llu (process %d) has ended without closing its communicator",
-				  (unsigned long long)lost - 1, (int)m->pid[lost - 1]);
+		return LOOM__FAIL(err, LOOM_EDIED, "rank %u (process %d) has ended without closing its communicator",
+				  lost - 1, (int)m->pid[lost - 1]);
+	if (late && has_closed(m, rank))
+		return LOOM__FAIL(
+		    err, LOOM_EINVAL,
+		    "rank %u has closed its communicator, and rank %u waits for it in a collective: all ranks make "
+		    "the same calls",
+		    rank, m->view.rank);
 	return LOOM__FAIL(err, LOOM_ETIMEDOUT,
-			  "rank %u has waited %.3g s for rank %llu in a collective: look for a rank that makes other "
+			  "rank %u has waited %.3g s for rank %u in a collective: look for a rank that makes other "
 			  "calls, or raise timeout in [run]",
-			  m->view.rank, (double)m->view.timeout_ns / 1e9, (unsigned long long)(late ? late - 1 : 0));
+			  m->view.rank, (double)m->view.timeout_ns / 1e9, rank);
+}
+
+static int check_open(const struct loom_comm *m, struct loom_error *err)
+{
+	if (!m || !m->stack)
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  m ? "the stack of this communicator was closed" : "no communicator");
+	return loom__stack_own(m->stack, err);
 }
 
 int loom_comm_status(struct loom_comm *m, struct loom_error *err)
 {
-	if (loom__stack_own(m->stack, err))
-		return LOOM_EBUSY;
-	return __atomic_load_n(&m->words->failed, __ATOMIC_RELAXED) ? failure(m, err) : 0;
+	int rc = check_open(m, err);
+	return rc || !__atomic_load_n(&m->words->failed, __ATOMIC_RELAXED) ? rc : failure(m, err);
 }
 
 void loom_comm_stop(struct loom_comm *m)
 {
-	if (!loom__stack_own(m->stack, NULL))
-		__atomic_store_n(&m->words->lost, (uint64_t)LOOM_COMM_STOPPED, __ATOMIC_RELAXED);
+	if (!check_open(m, NULL))
+		__atomic_fetch_or(&m->words->lost, (uint64_t)LOOM_COMM_STOPPED, __ATOMIC_RELAXED);
 }
 
 void loom_comm_view(const struct loom_comm *m, struct loom_comm_view *view)
@@ -501,11 +570,12 @@ static void do_phase(struct loom_comm *m, struct job *j, uint32_t phase)
 	j->phase = phase;
 	j->tasks = helps ? n : 1;
 	memset(j->done, 0, sizeof(j->done));
-	for (uint32_t i = 0; i < n; i++)
-		task[i] = (struct loom_task){.tag = m->tag, .param = {(uint64_t)(uintptr_t)j, i}};
-	if (helps && !loom_stack_submit(s, task, n, NULL))
+	for (uint32_t i = 0; helps && i < n; i++)
+		task[i] = (struct loom_task){.tag = s->tasks, .param = {(uint64_t)(uintptr_t)j, i}};
+	if (helps && !loom__submit(s, task, n, NULL)) {
 		(void)loom_stack_run(s, NULL, NULL);
-	s->submitted_count = 0;
+		s->submitted_count = 0; /* if the run has not begun */
+	}
 	for (uint32_t i = 0; i < j->tasks; i++)
 		if (!__atomic_load_n(&j->done[i], __ATOMIC_ACQUIRE))
 			do_part(j, i);
@@ -516,14 +586,14 @@ static int call_helped(struct loom_comm *m, const struct loom_comm_call *call, u
 {
 	const struct loom_comm_view *v = &m->view;
 	struct loom_comm_track *own = loom_comm_track(v, 0);
-	struct loom_comm_wait w = {0, 0, 0};
+	struct loom_comm_wait w = {.code = loom_comm_code(call)};
 	uint64_t most = loom_comm_most(v, call);
 	for (uint64_t at = 0; at < bytes && !w.failed; at += most) {
 		struct job j = {.view = v,
 				.call = call,
 				.piece = {at, bytes - at < most ? bytes - at : most},
 				.round = ++own->round};
-		w = (struct loom_comm_wait){0, 0, 0};
+		w = (struct loom_comm_wait){.code = w.code, .round = j.round};
 		do_phase(m, &j, 0);
 		loom_comm_meet(v, &w, 0, 2 * j.round + 1, 0, 1);
 		do_phase(m, &j, 1);
@@ -547,17 +617,16 @@ static int call_cpu(struct loom_comm *m, struct loom_comm_call *call, uint64_t b
 
 int loom_comm_call(struct loom_comm *m, const struct loom_comm_call *given, void *stream, struct loom_error *err)
 {
-	struct loom_comm_call call = *given;
-	if (loom__stack_own(m->stack, err))
-		return LOOM_EBUSY;
-	int rc = check_call(m, &call, stream, err);
+	struct loom_comm_call call = given ? *given : (struct loom_comm_call){.what = ~0u};
+	int rc = check_open(m, err);
+	rc = rc ? rc : check_call(m, &call, stream, err);
 	if (rc)
 		return rc;
-	if (__atomic_load_n(&m->words->lost, __ATOMIC_RELAXED) || __atomic_load_n(&m->words->failed, __ATOMIC_RELAXED))
+	if (lost_rank(m) || __atomic_load_n(&m->words->failed, __ATOMIC_RELAXED))
 		return failure(m, err);
 	/* To end a collective, a rank must receive from all others. So a rank that has closed expects no call. */
 	for (uint32_t r = 0; r < m->view.ranks; r++)
-		if (r != m->view.rank && __atomic_load_n(&m->head[r]->closed, __ATOMIC_RELAXED))
+		if (r != m->view.rank && has_closed(m, r))
 			return LOOM__FAIL(err, LOOM_EINVAL, "rank %u has closed its communicator", r);
 	uint64_t bytes = call.what == LOOM_COMM_BARRIER ? 0 : call.count * loom_comm_size(call.type);
 	return m->on_gpu ? call_gpu(m, &call, bytes, stream, err) : call_cpu(m, &call, bytes, err);

@@ -194,6 +194,13 @@ static int check_tally(struct loom_stack *s, struct loom_error *err)
 	return LOOM_EWRONG;
 }
 
+/* Called after the last exchange of submitted tasks and of collectives. The ops of a workload may make further ones. */
+static void note_last(struct loom_stack *s, const struct loom__sample *sample)
+{
+	if (!s->selected[LOOM_WORKLOAD] || sample->report.unread)
+		loom__exchange_close(&s->host.exchange);
+}
+
 static int finish_sample(struct loom_stack *s, struct loom__sample *sample, struct loom_error *err)
 {
 	if (s->resets && sample->report.unread)
@@ -208,6 +215,7 @@ static int finish_sample(struct loom_stack *s, struct loom__sample *sample, stru
 		rc = loom__ranks_counters(s, &counters, err);
 	if (rc)
 		return rc;
+	note_last(s, sample);
 	add_up(counters, workers, &sum);
 	rc = check_counters(s, &sum, err);
 	if (rc)
@@ -292,6 +300,9 @@ static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample
 	s->joules = joules - s->joules;
 	if (!rc)
 		rc = loom__flush(s, s->plan.run.timeout, err);
+	/* A rank that has waited until [run] timeout does not wait longer for the others, which may be the cause. */
+	if (rc == LOOM_ETIMEDOUT)
+		loom__exchange_close(&s->host.exchange);
 	agreed.ns = s->end_ns - s->begin_ns;
 	agreed.stop = stop_bit(s) | (s->stalled_ns ? STALLED : 0);
 	if (!rc) /* the barrier of the ranks: no rank may begin the next sample before all ranks have ended this one */
@@ -299,6 +310,8 @@ static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample
 	if (!rc) {
 		sample->seconds = (double)agreed.ns / 1e9; /* the time of the slowest rank */
 		sample->stop = agreed.stop;
+		if (s->layout.ranks < 2)                   /* else loom__ranks_counters() has the last exchange */
+			note_last(s, sample);
 		rc = finish_sample(s, sample, err);
 	} else if (rc == LOOM_ETIMEDOUT || rc == LOOM_EDIED) {
 		/* If a worker has failed, that is the cause, because a failed worker stops all others. But if the
@@ -415,22 +428,37 @@ static int rest(struct loom_stack *s, int rc, struct loom_error *err)
 	return rc;
 }
 
+/* Begins a call that all ranks make, on a stack that is idle. A call during a run is refused by this rank alone,
+ * because the other ranks need not make it. After an error, call leave(). */
+static int enter(struct loom_stack *s, struct loom_error *err)
+{
+	if (!s->running && !s->enqueued && !loom__stack_own(s, NULL))
+		loom__exchange_begin(&s->host.exchange);
+	return loom__stack_is_idle(s, err);
+}
+
+/* Ends such a call, or the run that it has started. After an error, the call ends on the other ranks, too. */
+static int leave(struct loom_stack *s, int rc, struct loom_error *err)
+{
+	return s->running ? rc : loom__exchange_end(&s->host.exchange, rc, err);
+}
+
 int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 		    struct loom_result **result, struct loom_error *err)
 {
 	struct loom_error own;
 	if (!err)
 		err = &own;
-	int rc = loom__stack_is_idle(s, err);
+	int rc = enter(s, err);
 	s->run_ns = loom__now_ns();
 	s->closes = hooks && hooks->begin;
 	if (!rc)
 		rc = loom__stack_prepare(s, err);
+	struct loom_result *r = rc ? NULL : loom__result_create(s);
+	if (!rc && !r)
+		rc = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	if (rc)
-		return rc;
-	struct loom_result *r = loom__result_create(s);
-	if (!r)
-		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+		return leave(s, rc, err);
 	const struct loom__run_opts *run = &s->plan.run;
 	uint32_t total = run->warmup + run->samples;
 	s->beat = hooks ? hooks->beat : NULL;
@@ -440,13 +468,15 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 	if (hooks && hooks->begin)
 		hooks->begin(hooks->arg, r);
 	rc = loom__stack_launch(s, err);
-	for (uint32_t i = 0; i < total && !rc; i++) {
+	for (uint32_t i = 0; !rc; i++) {
 		/* Ranks must agree on a stop, because clocks differ, and because Ctrl-C may reach one rank before its
-		 * last sample and another rank after it. */
+		 * last sample and another rank after it. The last time, they agree that all samples have succeeded. */
 		int late = s->until_ns && loom__now_ns() > s->until_ns;
 		struct loom__agreed agreed = {
 			.stop = stop_bit(s) | (late ? LATE : 0)};
 		rc = loom__ranks_agree(s, &agreed, err);
+		if (i == total)
+			break;
 		if (!rc && agreed.stop & STOPPED)
 			rc = LOOM__FAIL(err, LOOM_EINTR, "interrupted after %u of %u executions", i,
 					total);
@@ -458,7 +488,7 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 		if (!rc && hooks && hooks->sample)
 			rc = hooks->sample(hooks->arg, s, r, err);
 	}
-	rc = rest(s, rc, err);
+	rc = rest(s, leave(s, rc, err), err);
 	s->beat = NULL;
 	s->progress = NULL;
 	s->until_ns = 0;
@@ -469,12 +499,15 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 
 static int start(struct loom_stack *s, int how, struct loom_error *err)
 {
+	struct loom_error own;
 	if (loom__stack_own(s, err))
 		return LOOM_EBUSY;
+	if (!err)
+		err = &own;
 	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED); /* stop requests from before the run do not count */
-	int rc = loom__stack_is_idle(s, err);
+	int rc = enter(s, err);
 	if (rc)
-		return rc; /* does not call rest(), because the workers may still execute a run */
+		return leave(s, rc, err); /* does not call rest(), because the workers may still execute a run */
 	if (s->selected[LOOM_WORKLOAD])
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "the conf selects a workload: loom_stack_run() runs it");
 	if (!rc)
@@ -487,10 +520,12 @@ static int start(struct loom_stack *s, int how, struct loom_error *err)
 		rc = begin(s, how, err);
 		s->running = !rc;
 	}
-	if (rc)
-		return s->launched && !s->running ? rest(s, rc, err) : rc; /* the submitted tasks stay */
-	s->submitted_count = 0;
-	return 0;
+	if (!rc) {
+		s->submitted_count = 0;
+		return 0;
+	}
+	leave(s, rc, err);
+	return s->launched ? rest(s, rc, err) : rc; /* the submitted tasks stay */
 }
 
 /* Concludes a run that ended with `rc`. If `result` is not NULL, puts the sample into a new result. If `bare` is 1, the
@@ -530,6 +565,7 @@ static int finish(struct loom_stack *s, uint64_t until, struct loom_result **res
 	if (rc == LOOM_EAGAIN)
 		return rc;
 	s->running = 0;
+	leave(s, rc, err);
 	return conclude(s, &sample, s->begin_ns, 0, rc, result, err);
 }
 
@@ -558,24 +594,20 @@ static int collective(struct loom_stack *s, float *vector, uint64_t floats, int6
 	if (!LOOM_HAS(w, collective))
 		return LOOM__FAIL(err, LOOM_EINVAL, "the stack has no workload that sums vectors of ranks: set workload = allreduce in [run]");
 	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED);
-	int rc = loom__stack_is_idle(s, err);
+	int rc = enter(s, err);
 	if (!rc)
 		rc = loom__stack_prepare(s, err);
-	if (rc)
-		return rc;
-	rc = w->collective(p->self, &s->layout, vector, floats, root, err);
-	if (rc) {
-		struct loom__agreed no = {.tasks = s->digest, .call.refused = 1};
-		(void)loom__ranks_agree(s, &no, NULL);
-	}
+	if (!rc)
+		rc = w->collective(p->self, &s->layout, vector, floats, root, err);
 	if (rc || s->host.table.ranks == 1)
-		return rc;
-	s->call = (struct loom__call){floats, root, 0};
+		return leave(s, rc, err);
+	s->call = (struct loom__call){floats, root};
 	rc = loom__stack_launch(s, err);
 	if (!rc)
 		rc = begin(s, AWAITED, err);
 	if (!rc)
 		rc = end(s, UINT64_MAX, &sample, err);
+	leave(s, rc, err);
 	drop(&sample);
 	s->call = (struct loom__call){0};
 	(void)w->collective(p->self, &s->layout, NULL, 0, -1, NULL);
@@ -595,8 +627,10 @@ int loom_stack_broadcast(struct loom_stack *s, uint32_t root, float *vector, uin
 int loom_stack_barrier(struct loom_stack *s, struct loom_error *err)
 {
 	struct loom__agreed agreed = {0};
-	int rc = loom__stack_is_idle(s, err);
-	return rc ? rc : loom__ranks_agree(s, &agreed, err);
+	struct loom_error own;
+	err = err ? err : &own;
+	int rc = enter(s, err);
+	return leave(s, rc ? rc : loom__ranks_agree(s, &agreed, err), err);
 }
 
 /* ---- submitted tasks -------------------------------------------------------------------------------- */

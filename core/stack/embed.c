@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "stack/stack.h"
 #include "lib/align.h"
 #include "lib/identifier.h"
 
-enum { SOURCE_MOST = 16 << 20 }; /* limit on the size of a file with task functions, in bytes */
+enum { SOURCE_MOST = 16 << 20 }; /* limit on the size of task functions, in bytes */
 
 static int add_task(struct loom_stack *s, const char *name, loom_task_fn *fn, uint32_t *tag,
 		    struct loom_error *err)
@@ -60,6 +62,9 @@ static int check_names(struct loom_stack *s, const char *file, const char *const
  * both copies. */
 static int keep_file(const char *file, const void *data, size_t *bytes, char **name, char **copy, struct loom_error *err)
 {
+	if (data && *bytes > SOURCE_MOST)
+		return LOOM__FAIL(err, LOOM_EINVAL, "%s: %zu bytes are too many, the limit is %d", file, *bytes,
+				  (int)SOURCE_MOST);
 	*name = strdup(file);
 	*copy = data ? calloc(1, *bytes + 1) : NULL;
 	int code = data ? 0 : loom__read_file(file, SOURCE_MOST, copy, bytes, err);
@@ -77,8 +82,9 @@ static int keep_file(const char *file, const void *data, size_t *bytes, char **n
 int loom_stack_source(struct loom_stack *s, const char *file, const char *text, const char *const *names,
 		      uint32_t n, uint32_t *tags, struct loom_error *err)
 {
-	if (!file || !*file || file[strcspn(file, "\"\\\n")])
-		return LOOM__FAIL(err, LOOM_EINVAL, "a source needs the name of a file, without quotes");
+	if (!file || !*file || file[strcspn(file, "\"\\\n")] || !n || !names || !tags)
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "a source needs the name of a file, without quotes, and a task function or more");
 	int refused = check_names(s, file, names, n, err);
 	if (refused)
 		return refused;
@@ -126,7 +132,7 @@ static int ir_tag(struct loom_stack *s, const char *name, uint32_t *tag, struct 
 int loom_stack_ir(struct loom_stack *s, const char *file, const void *data, size_t bytes, const char *const *names,
 		  uint32_t n, uint32_t *tags, struct loom_error *err)
 {
-	if (!file || !*file || !n)
+	if (!file || !*file || !n || !names || !tags)
 		return LOOM__FAIL(err, LOOM_EINVAL, "IR needs the name of a file, and of a task function or more");
 	int refused = check_names(s, file, names, n, err);
 	if (refused)
@@ -157,20 +163,33 @@ int loom_stack_ir(struct loom_stack *s, const char *file, const void *data, size
 	return 0;
 }
 
+/* Called between pieces of memory. */
+static int allocating(void *stack, double done, struct loom_error *err)
+{
+	const struct loom_stack *s = stack;
+	if (!__atomic_load_n(&s->stop_requests, __ATOMIC_RELAXED))
+		return 0;
+	return LOOM__FAIL(err, LOOM_EINTR, "interrupted when %.0f %% of the memory was there", 100 * done);
+}
+
 int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **host,
 		     struct loom_error *err)
 {
 	struct loom_segment_want want = {
 		.bytes = loom__align(bytes, 64), .owner = -1, .flags = LOOM_MEMORY_HOST};
 	uint32_t segment;
-	if (!bytes || want.bytes < bytes)
+	if (!bytes || bytes >> 48)
 		return LOOM__FAIL(err, LOOM_EINVAL, "cannot allocate %zu bytes", bytes);
 	int rc = loom__stack_is_idle(s, err); /* launched workers know only the segments of their launch */
 	if (!rc)
 		rc = loom__stack_retire(s, err);
 	if (rc)
 		return rc;
+	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED); /* requests from before the call do not count */
+	s->host.verifying_arg = s;
+	s->host.progress = allocating;
 	rc = loom__segments_add(s, &want, 1, &segment, err);
+	s->host.progress = NULL;
 	if (rc)
 		return rc;
 	*ref = LOOM_REF(segment, 0);
@@ -194,9 +213,16 @@ static int find_owner(struct loom_stack *s, void *at, size_t bytes, struct loom_
 		*adopter = rc ? -1 : (int32_t)d;
 		memory->device = *adopter;
 	}
-	if (rc == LOOM_ENOENT)
+	if (rc == LOOM_ENOENT) {
+		/* The system call does nothing but to check that the process has mapped all pages. */
+		uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)at / page * page;
+		if (msync((void *)begin, (uintptr_t)at + bytes - begin, MS_ASYNC) && errno == ENOMEM)
+			return LOOM__FAIL(err, LOOM_EINVAL,
+					  "memory at %p: the process has not mapped all of the %zu bytes", at, bytes);
 		*memory = (struct loom_memory){.size = sizeof(*memory), .bytes = bytes, .fd = -1, .device = -1, .host = at};
-	return rc == LOOM_ENOENT ? 0 : rc;
+		rc = 0;
+	}
+	return rc;
 }
 
 static int map_adopted(struct loom_stack *s, struct loom_memory *memory, int32_t adopter, struct loom_error *err)
@@ -238,6 +264,9 @@ int loom_stack_adopt(struct loom_stack *s, void *memory, size_t bytes, loom_ref 
 {
 	if (!memory || !bytes)
 		return LOOM__FAIL(err, LOOM_EINVAL, "no memory to adopt: %zu bytes at %p", bytes, memory);
+	if (bytes > UINTPTR_MAX - (uintptr_t)memory || bytes >> 48)
+		return LOOM__FAIL(err, LOOM_EINVAL, "memory at %p: %zu bytes are more than any memory has", memory,
+				  bytes);
 	if ((uintptr_t)memory % sizeof(uint64_t))
 		return LOOM__FAIL(err, LOOM_EINVAL, "memory at %p: workers need memory that is aligned to 8 bytes", memory);
 	/* Launched workers know only the segments of their launch. */

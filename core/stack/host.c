@@ -82,11 +82,8 @@ static int host_metric(const struct loom_host *host, struct loom_report *report,
 static int host_allgather(const struct loom_host *host, const void *mine, void *all, size_t bytes,
 			  struct loom_error *err)
 {
-	const struct loom__host *h = host->ctx;
-	if (h->ranks)
-		return h->ranks->allgather(h->ranks->self, mine, all, bytes, err);
-	memmove(all, mine, bytes);
-	return 0;
+	struct loom__host *h = host->ctx;
+	return loom__exchange(&h->exchange, mine, all, bytes, err);
 }
 
 static void host_fact(const struct loom_host *host, const char *name, const char *text)
@@ -136,13 +133,18 @@ void loom__host_init(struct loom__host *h, const struct loom_stack_params *param
 	    .log_arg = params ? params->log_arg : NULL,
 	    .log_level = params ? params->log_level : 0,
 	};
-	if (HAS_RANKS(params)) {
-		h->ranks = params->ranks;
-		h->table.rank = params->ranks->rank;
-		h->table.ranks = params->ranks->ranks;
-		if (LOOM_HAS(params->ranks, job))
-			h->table.job = params->ranks->job;
-	}
+}
+
+int loom__host_join(struct loom__host *h, const struct loom_stack_params *params, struct loom_error *err)
+{
+	int rc = loom__exchange_create(&h->exchange, HAS_RANKS(params) ? params->ranks : NULL, err);
+	if (rc || !h->exchange.ranks)
+		return rc;
+	h->table.rank = params->ranks->rank;
+	h->table.ranks = params->ranks->ranks;
+	if (LOOM_HAS(params->ranks, job))
+		h->table.job = params->ranks->job;
+	return 0;
 }
 
 int loom__report_add(struct loom_report *r, const char *name, const char *unit, enum loom_better better, double value)

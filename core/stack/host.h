@@ -6,6 +6,8 @@
 #include <gpuloom/gpuloom.h>
 #include <gpuloom/plugin.h>
 
+#include "stack/exchange.h"
+
 /* A choice that a plug-in has reported by choice() of the host table. */
 struct loom__fact {
 	char name[64], text[120];
@@ -17,7 +19,7 @@ struct loom__host {
 	loom_log_fn *log;       /* NULL: messages are dropped */
 	void *log_arg;
 	int log_level;
-	const struct loom_ranks *ranks; /* NULL: there is only this process */
+	struct loom__exchange exchange;
 	struct loom__fact choice[LOOM__FACTS];
 	uint32_t facts, fact_changes; /* number of entries in `choice`; how many times an entry was added or changed */
 	/* Receives the progress of the set-up or of a verification. NULL if neither is in progress. */
@@ -25,6 +27,8 @@ struct loom__host {
 	void *verifying_arg;
 };
 void loom__host_init(struct loom__host *h, const struct loom_stack_params *params);
+/* Adds the ranks of `params`. Returns LOOM_EINVAL if they are wrong, or LOOM_ENOMEM. */
+int loom__host_join(struct loom__host *h, const struct loom_stack_params *params, struct loom_error *err);
 
 /* A metric of one sample, as a plug-in or the core has added it. */
 struct loom__metric {

@@ -86,10 +86,19 @@ int loom_stack_submit(struct loom_stack *s, const struct loom_task *tasks, size_
 	if (s->selected[LOOM_WORKLOAD])
 		return LOOM__FAIL(err, LOOM_EINVAL,
 				  "the conf selects a workload: its tasks cannot be mixed with others");
+	if (!tasks && n)
+		return LOOM__FAIL(err, LOOM_EINVAL, "no tasks to submit: %zu at NULL", n);
+	if (n > SIZE_MAX / 4 / sizeof(*tasks))
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory for %zu tasks", n);
 	for (size_t i = 0; i < n; i++)
 		if (tasks[i].tag >= s->tasks)
 			return LOOM__FAIL(err, LOOM_EINVAL, "task %zu has tag %u, but only %u are registered",
 					  i, tasks[i].tag, s->tasks);
+	return loom__submit(s, tasks, n, err);
+}
+
+int loom__submit(struct loom_stack *s, const struct loom_task *tasks, size_t n, struct loom_error *err)
+{
 	if (n > s->submitted_room - s->submitted_count) {
 		size_t room = s->submitted_room ? s->submitted_room : 64;
 		while (room - s->submitted_count < n)
@@ -214,7 +223,7 @@ int loom__stack_launch(struct loom_stack *s, struct loom_error *err)
 		fill_orders(s, d, attachments);
 		rc = s->device[d].ops->launch(s->device[d].self, &s->orders[d].launch, err);
 	}
-	s->stays = !attachments && !s->host.ranks;
+	s->stays = !attachments && !s->host.exchange.ranks;
 	for (uint32_t d = 0; d < s->layout.devices; d++)
 		s->stays &= s->shape[d].flags & LOOM_SHAPE_PERSISTENT || keeps(s, d);
 	for (size_t i = 0; i < s->policies; i++)

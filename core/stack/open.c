@@ -159,7 +159,8 @@ int loom__stack_open(struct loom__plan *plan, const struct loom_stack_params *pa
 	*plan = (struct loom__plan){0};
 	loom__host_init(&s->host, params);
 	s->layout = (struct loom_layout){.size = sizeof(s->layout), .seed = s->plan.run.seed};
-	int rc = open_devices(s, err);
+	int rc = loom__host_join(&s->host, params, err);
+	rc = rc ? rc : open_devices(s, err);
 	s->layout.device = s->shape;
 	if (!rc)
 		rc = open_transport(s, err);
@@ -184,8 +185,11 @@ int loom_stack_open(struct loom_config *cfg, const struct loom_stack_params *par
 	struct loom__diag diag = {0};
 	if (!cfg || !stack)
 		return LOOM__FAIL(err, LOOM_EINVAL, "loom_stack_open: no config or no place for the stack");
+	int rc = loom__stack_room(err);
+	if (rc)
+		return rc;
 	/* Plug-ins are loaded without a probe, because a library must not start unexpected processes. */
-	int rc = loom__plan_create(cfg, NULL, &plan, &diag);
+	rc = loom__plan_create(cfg, NULL, &plan, &diag);
 	if (rc)
 		rc = loom__diag_fail(&diag, rc, err);
 	loom__diag_free(&diag);
@@ -232,6 +236,7 @@ static void drop(struct loom_stack *s)
 	loom__resets_drop(s);
 	free(s->slots);
 	loom__ranks_unwatch(s);
+	loom__exchange_destroy(&s->host.exchange);
 	if (s->about)
 		s->about_drop(s->about);
 	loom__plan_free(&s->plan);
@@ -243,6 +248,8 @@ void loom_stack_close(struct loom_stack *s)
 {
 	if (!s)
 		return;
+	while (s->guests)
+		s->guests->leave(s->guests);
 	if (loom__stack_own(s, NULL)) { /* the other process owns workers, shared memory and descriptors */
 		for (uint32_t i = 1; i <= s->segments; i++) {
 			s->pinned[i].host = NULL;

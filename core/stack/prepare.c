@@ -248,6 +248,14 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 		strcpy(constants, s->layout.rma ? "#define LOOM_RANKS_SHARE 1\n#define LOOM_RANKS_RMA 1\n" :
 						   "#define LOOM_RANKS_SHARE 1\n");
 	program.constants = constants;
+	if (s->helper) {
+		struct loom_task_entry *task = loom__more(s->task, s->tasks, sizeof(*task));
+		if (!task)
+			return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+		s->task = task;
+		s->task[program.tasks++] = (struct loom_task_entry){"loom_comm", s->helper};
+		program.task = s->task;
+	}
 	s->layout.barrier_scopes = barrier_scopes_of(s);
 	s->layout.net = &s->net;
 	/* The device code of schedulers and detectors depends on the numbers of workers of all ranks. These numbers are
@@ -395,7 +403,8 @@ int loom__stack_prepare(struct loom_stack *s, struct loom_error *err)
 	if (rc)
 		return rc;
 	if (!s->composed) {
-		rc = loom__stack_retire(s, err);
+		rc = loom__stack_room(err);
+		rc = rc ? rc : loom__stack_retire(s, err);
 		rc = rc ? rc : halted(s, 0, err);
 		rc = rc ? rc : compose(s, err);
 		if (rc)

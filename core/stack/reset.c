@@ -44,7 +44,7 @@ struct loom__resets {
 int loom__may_keep(const struct loom_stack *s)
 {
 	int some = 0;
-	if (s->selected[LOOM_WORKLOAD] || s->host.ranks || s->trace_room)
+	if (s->selected[LOOM_WORKLOAD] || s->host.exchange.ranks || s->trace_room)
 		return 0;
 	for (size_t i = 0; i < s->policies; i++) {
 		enum loom_kind kind = s->policy[i].choice->kind;

@@ -15,6 +15,7 @@
 #include <gpuloom/transport.h>
 #include <gpuloom/trigger.h>
 #include <gpuloom/workload.h>
+#include <poll.h>
 #include <sys/types.h>
 
 #include "stack/host.h"
@@ -64,7 +65,13 @@ struct loom__rank_size {
 struct loom__call {
 	uint64_t floats;
 	int64_t root;	  /* the rank that broadcasts; -1: the vectors are summed */
-	uint64_t refused; /* 1: this rank rejects the call, so that the call fails on the other ranks, too */
+};
+
+/* A part of core/run that uses the stack, as a communicator does. loom_stack_close() calls leave(), which takes the
+ * guest off the list. */
+struct loom__guest {
+	struct loom__guest *next;
+	void (*leave)(struct loom__guest *guest);
 };
 
 struct loom_stack {
@@ -99,6 +106,8 @@ struct loom_stack {
 	/* Task functions by tag: first those of the workload, then those of the embedding program. */
 	struct loom_task_entry *task;
 	uint32_t tasks, workload_tasks;
+	loom_task_fn *helper; /* the function of communicators, which has the tag `tasks`; NULL: there was none */
+	struct loom__guest *guests;
 	struct loom_program_source *source; /* [sources]; source of the embedding program */
 	struct loom_program_ir *ir;	    /* [irs]; IR of the embedding program */
 	uint32_t sources, irs;
@@ -206,6 +215,8 @@ int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *
 void loom__initial_copy(struct loom_stack *s);
 /* prepare.c: makes the submitted tasks the initial set. */
 int loom__initial_take(struct loom_stack *s, struct loom_error *err);
+/* Works like loom_stack_submit(), but also takes the tag of s->helper. */
+int loom__submit(struct loom_stack *s, const struct loom_task *tasks, size_t n, struct loom_error *err);
 /* Makes room for an initial set of `tasks` tasks, if possible, even if fewer were submitted. Stores the result in
  * s->held. */
 void loom__initial_hold(struct loom_stack *s, uint64_t tasks);
@@ -309,6 +320,11 @@ int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct lo
  * loom__ranks_warn() warns of shared devices. loom__ranks_lost() returns LOOM_EDIED if a watched rank has ended.
  * loom__ranks_unwatch() ends the watch. */
 int loom__ranks_watch(struct loom_stack *s, struct loom_error *err);
+struct peer;
+/* Fills *watch with the process of rank r, which is near. If the process cannot be watched, warns, and poll() skips the
+ * entry. Returns LOOM_EDIED if the process has ended. */
+int loom__watch_rank(struct loom_stack *s, uint32_t r, const struct peer *process, struct pollfd *watch,
+		     struct loom_error *err);
 void loom__ranks_warn(struct loom_stack *s);
 int loom__ranks_lost(struct loom_stack *s, struct loom_error *err);
 void loom__ranks_unwatch(struct loom_stack *s);

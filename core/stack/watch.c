@@ -2,26 +2,20 @@
 /* Watches the other ranks of this host. Detects the death of a rank during a sample, because an embedding program may
  * have no launcher that reports it. Also finds ranks that share a device or cores with this rank. */
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "stack/stack.h"
-#include "lib/fd.h"
-#include "lib/host_mark.h"
+#include "lib/peer.h"
 
 #define ENGINES 8 /* limit on the devices of a rank that are compared */
 
-/* What each rank tells the others about itself. A process number is valid only in its pid namespace under its kernel.
- * The name of an engine is valid only on its host. */
+/* What each rank tells the others about itself. The name of an engine is valid only on its host. */
 struct identity {
-	struct host_mark host;
-	uint64_t processes, pid; /* inode of the pid namespace, 0 if unknown; number of the process in this namespace */
+	struct peer process;
 	char engine[ENGINES][32]; /* hardware that runs kernels of processes in turns, by device; "": none */
 	uint64_t threads;  /* number of threads that run workers on CPUs */
 	cpu_set_t allowed; /* cores on which the process may run; empty if unknown */
@@ -30,23 +24,13 @@ struct identity {
 
 static void identify(const struct loom_stack *s, struct identity *b)
 {
-	struct stat ns;
 	memset(b, 0, sizeof(*b));
-	host_mark_read(&b->host);
-	if (*b->host.boot && !stat("/proc/self/ns/pid", &ns)) {
-		b->processes = ns.st_ino;
-		b->pid = (uint64_t)getpid();
-	}
+	peer_read(&b->process);
 	if (sched_getaffinity(0, sizeof(b->allowed), &b->allowed))
 		CPU_ZERO(&b->allowed);
 	for (uint32_t d = 0; d < s->layout.devices; d++)
 		if (s->shape[d].kind != LOOM_ON_GPU)
 			b->threads += (uint64_t)s->shape[d].workers * s->shape[d].lanes;
-}
-
-static int on_same_host(const struct identity *a, const struct identity *b)
-{
-	return *a->host.boot && !memcmp(a->host.boot, b->host.boot, sizeof(a->host.boot));
 }
 
 /* Warns if ranks have more workers than cores, because no launcher has bound them to different cores. Only the first of
@@ -58,7 +42,7 @@ static void warn_of_shared_cores(const struct loom_stack *s, const struct identi
 	unsigned cores = (unsigned)CPU_COUNT(&mine->allowed), ranks = 0;
 	uint64_t threads = 0;
 	for (uint32_t r = 0; r < host->ranks; r++) {
-		if (!on_same_host(&all[r], mine) || !CPU_EQUAL(&all[r].allowed, &mine->allowed))
+		if (!peer_is_on_host(&all[r].process, &mine->process) || !CPU_EQUAL(&all[r].allowed, &mine->allowed))
 			continue;
 		if (r < host->rank)
 			return;
@@ -95,8 +79,8 @@ static void find_shared(struct loom_stack *s, const struct identity *mine, const
 	const struct loom_host *host = &s->host.table;
 	for (uint32_t d = 0; d < s->layout.devices && d < ENGINES; d++)
 		for (uint32_t r = 0; r < host->ranks; r++)
-			if (r != host->rank && !(s->shape[d].flags & LOOM_SHAPE_TIME_SLICED) && on_same_host(&all[r], mine) &&
-			    has_engine(&all[r], mine->engine[d])) {
+			if (r != host->rank && !(s->shape[d].flags & LOOM_SHAPE_TIME_SLICED) &&
+			    peer_is_on_host(&all[r].process, &mine->process) && has_engine(&all[r], mine->engine[d])) {
 				s->shape[d].flags |= LOOM_SHAPE_TIME_SLICED;
 				s->in_turns |= 1u << d; /* loom__stack_shape() sets the flag again */
 				s->turns_with = r;
@@ -118,40 +102,59 @@ void loom__ranks_warn(struct loom_stack *s)
 	s->warned = 1;
 }
 
-int loom__ranks_watch(struct loom_stack *s, struct loom_error *err)
+int loom__watch_rank(struct loom_stack *s, uint32_t r, const struct peer *process, struct pollfd *watch,
+		     struct loom_error *err)
+{
+	*watch = (struct pollfd){.fd = peer_watch(process), .events = POLLIN};
+	if (watch->fd < 0 && errno == ESRCH) {
+		loom__exchange_close(&s->host.exchange);
+		return LOOM__FAIL(err, LOOM_EDIED, "rank %u has died", r);
+	}
+	if (watch->fd < 0)
+		LOOM_LOG(&s->host.table, LOOM_LOG_WARN, "gpuloom",
+			 "process %d, rank %u, cannot be watched (pidfd_open: %s): if it dies, this is noticed at the "
+			 "end of [run] timeout",
+			 (int)process->pid, r, strerror(errno));
+	return 0;
+}
+
+static int watch_all(struct loom_stack *s, struct identity *all, struct loom_error *err)
 {
 	const struct loom_host *host = &s->host.table;
 	struct identity mine;
-	if (host->ranks == 1 || host->job || s->watch)
-		return 0;
-	struct identity *all = calloc(host->ranks, sizeof(*all));
-	s->watch = all ? calloc(host->ranks, sizeof(*s->watch)) : NULL;
-	if (!s->watch) {
-		free(all);
-		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	}
 	identify(s, &mine);
 	for (uint32_t d = 0; d < s->layout.devices && d < ENGINES; d++)
 		(void)time_slicing_of(s, d, mine.engine[d], sizeof(mine.engine[d]));
 	mine.conf = loom__ranks_conf(s);
 	int rc = host->allgather(host, &mine, all, sizeof(mine), err);
-	if (!rc)
-		warn_of_shared_cores(s, all);
+	if (rc)
+		return rc;
+	warn_of_shared_cores(s, all);
 	for (uint32_t r = 0; r < host->ranks; r++) {
-		if (!rc && all[r].conf != all[0].conf)
-			rc = LOOM__FAIL(err, LOOM_EINVAL, "rank %u has selected other plug-ins than rank 0: start all ranks with the same conf", r);
-		int known = !rc && mine.pid && all[r].pid != mine.pid && all[r].pid - 1 < INT_MAX &&
-			    all[r].processes == mine.processes && on_same_host(&all[r], &mine);
-		/* If the rank is on another host or must not be watched, the descriptor is negative, and poll() skips
-		 * it. */
-		s->watch[r].fd = known ? loom_fd((int)syscall(SYS_pidfd_open, (pid_t)all[r].pid, 0)) : -1;
-		s->watch[r].events = POLLIN;
-		if (known && s->watch[r].fd < 0 && errno == ESRCH)
-			rc = LOOM__FAIL(err, LOOM_EDIED, "rank %u has died", r);
+		if (all[r].conf != all[0].conf)
+			return LOOM__FAIL(
+			    err, LOOM_EINVAL,
+			    "rank %u has selected other plug-ins than rank 0: start all ranks with the same conf", r);
+		if (all[r].process.pid != mine.process.pid && peer_is_near(&mine.process, &all[r].process))
+			rc = rc ? rc : loom__watch_rank(s, r, &all[r].process, &s->watch[r], err);
 	}
-	if (!rc)
-		find_shared(s, &mine, all);
+	find_shared(s, &mine, all);
+	return rc;
+}
+
+int loom__ranks_watch(struct loom_stack *s, struct loom_error *err)
+{
+	uint32_t ranks = s->host.table.ranks;
+	if (ranks == 1 || s->host.table.job || s->watch)
+		return 0;
+	struct identity *all = calloc(ranks, sizeof(*all));
+	s->watch = calloc(ranks, sizeof(*s->watch));
+	for (uint32_t r = 0; s->watch && r < ranks; r++)
+		s->watch[r].fd = -1; /* poll() skips it */
+	int rc = all && s->watch ? watch_all(s, all, err) : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	free(all);
+	if (rc)
+		loom__ranks_unwatch(s);
 	return rc;
 }
 
@@ -161,8 +164,10 @@ int loom__ranks_lost(struct loom_stack *s, struct loom_error *err)
 	if (!ranks || poll(s->watch, ranks, 0) <= 0)
 		return 0;
 	for (uint32_t r = 0; r < ranks; r++)
-		if (s->watch[r].revents & POLLIN)
+		if (s->watch[r].revents & POLLIN) {
+			loom__exchange_close(&s->host.exchange);
 			return LOOM__FAIL(err, LOOM_EDIED, "rank %u has died", r);
+		}
 	return 0;
 }
 

@@ -143,8 +143,11 @@ int loom__journal_add(struct loom__journal *j, const cJSON *line, struct loom_er
 		rc = LOOM__FAIL(err, LOOM_EIO, "cannot write to standard output: %m");
 	while (!rc && (n = write(j->fd, text, length)) < 0 && errno == EINTR)
 		;
-	if (n >= 0 && (size_t)n < length)
-		errno = ENOSPC; /* write() stores a part of a line only if the disk is full; --resume cuts that part */
+	if (n >= 0 && (size_t)n < length) {
+		errno = ENOSPC; /* write() stores a part of a line only if the disk is full */
+		j->torn = 1;
+	}
+	j->whole += !rc && n == (ssize_t)length ? n : 0;
 	if (!rc && n != (ssize_t)length)
 		rc = j->path ? say(j, "write to", err) : LOOM__FAIL(err, LOOM_ENOMEM, "no memory for the samples");
 	else if (!rc && j->path && fdatasync(j->fd))

@@ -388,7 +388,18 @@ static void interrupt(void *self, const struct loom_layout *layout, const struct
 	listener_stop_waits(&w->listener);
 }
 
-SYNC_TABLE(sync_wic, .destroy = destroy, .need = need, .init = init, .collect = collect,
+static int explain(void *self, uint32_t worker, int code, uint64_t info, struct loom_error *err)
+{
+	const struct wic *w = self;
+	(void)info;
+	if (code != LOOM_EUNAVAIL || !w->sync.channels)
+		return 0;
+	return LOOM_FAIL(w->sync.host, err, code,
+			 "sync_wic: worker %u cannot receive the descriptors of another device: %s", worker,
+			 uffd_advice(EMFILE));
+}
+
+SYNC_TABLE(sync_wic, .destroy = destroy, .explain = explain, .need = need, .init = init, .collect = collect,
 	   .start = listener_start, .stop = listener_stop, .interrupt = interrupt, .attach = wic_attach,
 	   .ready = wic_ready, .detach = wic_detach);
 

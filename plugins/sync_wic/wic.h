@@ -124,7 +124,8 @@ struct wic_space {
 	uint32_t opened; /* number of open descriptors in uffd[] */
 	struct wic_stall *stall; /* [worker of the device] */
 	struct wic_route route[LOOM_MAX_DEVICES]; /* [device] */
-	uint32_t route_lock;
+	uint32_t route_lock;                      /* protects the routes and the next field */
+	uint32_t truncated;                       /* 1: a message has come without all its descriptors */
 	/* The next fields are the state of the Monitor. */
 	pthread_t monitor;
 	uint64_t *pfq; /* pending faults queue (PFQ): a bitmap with the same index as the DAB */
@@ -220,7 +221,7 @@ void wic_close_sockets(struct wic *w);
 int wic_send_descriptors(const struct wic_space *sp, uint32_t generation); /* returns 0 or errno */
 void wic_drop_descriptors(struct wic_space *sp);
 void wic_wake_monitor(const struct wic *w, uint32_t device);
-/* Returns the descriptors of another device's PCM, or NULL if that device has ended. */
+/* Returns the descriptors of another device's PCM, or NULL if that device has ended or sp->truncated is 1. */
 const struct wic_route *wic_route(struct wic_space *sp, uint32_t device);
 
 /* wic_pages.c: the Interrupter */

@@ -28,8 +28,8 @@ static int find(struct wic_space *sp, const struct sync_channel *k, const struct
 {
 	const struct wic *w = sp->wic;
 	const struct wic_route *route = wic_route(sp, k->to);
-	if (!route)
-		return LOOM_EDIED;
+	if (!route) /* explain() in sync_wic.c gives the reason for LOOM_EUNAVAIL */
+		return __atomic_load_n(&sp->truncated, __ATOMIC_RELAXED) ? LOOM_EUNAVAIL : LOOM_EDIED;
 	uint32_t page = wic_turn(k, s, first, tag);
 	t->fd = route->fd[wic_shard(w, k->to, first)];
 	t->at = wic_device(w, sp->head, k->to)->base + (uint64_t)page * UFFD_PAGE;

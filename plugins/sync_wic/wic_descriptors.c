@@ -85,8 +85,9 @@ int wic_send_descriptors(const struct wic_space *sp, uint32_t generation)
 	return 0;
 }
 
-/* Receives one message from another device, and stores the descriptors in the route of that device. Returns 0 if there is no
- * message, else 1. */
+/* Receives one message from another device, and stores the descriptors in the route of that device. If the process
+ * cannot have so many descriptors, the kernel drops some of them; then the route stays incomplete. Returns 0 if there
+ * is no message, else 1. */
 static int receive(struct wic_space *sp)
 {
 	struct message m;
@@ -102,11 +103,17 @@ static int receive(struct wic_space *sp)
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 	struct wic_route *r = &sp->route[m.device];
 	int fds[FDS_PER_MESSAGE];
-	if (!c)
-		return 1;
-	memcpy(fds, CMSG_DATA(c), m.count * sizeof(int));
-	for (uint32_t i = 0; i < m.count; i++)
+	uint32_t came = c ? (uint32_t)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int)) : 0;
+	if (came)
+		memcpy(fds, CMSG_DATA(c), came * sizeof(int));
+	for (uint32_t i = 0; i < came; i++)
 		fds[i] = loom_fd(fds[i]);
+	if (came != m.count || msg.msg_flags & MSG_CTRUNC) {
+		while (came > 0)
+			close(fds[--came]);
+		__atomic_store_n(&sp->truncated, 1u, __ATOMIC_RELAXED);
+		return 1;
+	}
 	if (r->incoming != m.generation) /* fd[] has the descriptors of an earlier launch */
 		for (; r->shards > 0; r->shards--)
 			close(r->fd[r->shards - 1]);

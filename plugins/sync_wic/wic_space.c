@@ -89,6 +89,7 @@ int wic_attach(void *self, const struct loom_space *space, struct loom_error *er
 	sp->head = space->global;
 	sp->ctl = space->ctl;
 	sp->route_lock = 0;
+	sp->truncated = 0;
 	int code = map(sp);
 	if (!code) {
 		what = "arm its pages";

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peer_map.h"
-#include "lib/host_mark.h"
-#include "lib/peer_file.h"
+#include "lib/peer.h"
 #include "../shared/segment_count.h"
 
 #include <gpuloom/device.h>
@@ -12,13 +11,11 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* What each rank publishes about itself. */
 struct peer_identity {
-	struct host_mark mark; /* identifies the host */
-	uint64_t processes; /* inode of the namespace of process numbers */
-	uint64_t pid, token; /* process number; peer_head.token of the rank's block */
+	struct peer process;
+	uint64_t token;  /* peer_head.token of the rank's block */
 	uint64_t on_gpu; /* 1: the rank's workers belong to a GPU */
 	loom_ref block; /* reference of the rank's block; 0: other ranks cannot access it */
 	struct peer_part part[PEER_PARTS];
@@ -83,12 +80,9 @@ void peer_map_close(struct peer_map *m)
 
 static void identify(const struct loom_segments *s, struct peer_head *head, struct peer_identity *identity)
 {
-	struct stat ns;
-	host_mark_read(&identity->mark);
-	identity->processes = stat("/proc/self/ns/pid", &ns) ? 0 : ns.st_ino;
-	identity->pid = (uint64_t)getpid();
+	peer_read(&identity->process);
 	if (getrandom(&identity->token, sizeof(identity->token), 0) != sizeof(identity->token))
-		identity->token = identity->pid ^ (uint64_t)(uintptr_t)identity;
+		identity->token = identity->process.pid ^ (uint64_t)(uintptr_t)identity;
 	head->token = identity->token;
 	for (uint32_t i = 1; i < s->count; i++) {
 		char *at = s->at[i] ? s->at[i] : LOOM_HAS(s, image) ? s->image[i] : NULL;
@@ -128,7 +122,7 @@ static int map_file(struct peer_map *m, uint32_t rank, const struct peer_segment
 	char path[64];
 	void *map;
 	uint64_t bytes;
-	int code = peer_file_map((int64_t)m->identity[rank].pid, p->fd, p->device, p->file, path, &map, &bytes);
+	int code = peer_map(&m->identity[rank].process, p->fd, p->device, p->file, path, &map, &bytes);
 	if (code)
 		return LOOM_FAIL(
 		    m->host, err, LOOM_EUNAVAIL,
@@ -181,7 +175,7 @@ static int check_card(const struct peer_map *m, uint32_t rank, struct loom_error
 	const struct peer_segment *peer_segment = &m->segment[(uint64_t)rank * m->segments];
 	uint32_t block = LOOM_REF_SEGMENT(identity->block);
 	uint64_t head = LOOM_REF_OFFSET(identity->block), bytes = block < m->segments ? peer_segment[block].bytes : 0;
-	int good = memchr(identity->mark.boot, 0, sizeof(identity->mark.boot)) && identity->pid - 1 < INT_MAX;
+	int good = identity->process.pid - 1 < INT_MAX;
 	for (uint32_t i = 1; good && i < m->segments; i++)
 		good = peer_segment[i].fd >= -1 && peer_segment[i].fd <= INT_MAX &&
 		       peer_segment[i].bytes < MOST_BYTES && peer_segment[i].offset < MOST_BYTES &&
@@ -206,8 +200,7 @@ static int map_rank(struct peer_map *m, uint32_t rank, struct loom_error *err)
 	int rc = check_card(m, rank, err);
 	if (rc)
 		return rc;
-	if (!identity->mark.boot[0] || strcmp(identity->mark.boot, mine->mark.boot) ||
-	    identity->processes != mine->processes)
+	if (!peer_is_near(&mine->process, &identity->process))
 		return LOOM_FAIL(
 		    host, err, LOOM_ENOTSUP,
 		    "trigger_peer: rank %u is on another host than rank %u, or in another container, but workers store "

@@ -3,16 +3,20 @@
  * that has opened a stack, on one GPU or on CPUs. A communicator connects these stacks: it has memory that all ranks
  * load and store, and the calls below work on memory of the program.
  *
- * On a GPU a call puts one kernel into a stream and returns. The call may be captured in a graph. Kernels of the program
- * can execute the same collectives by the functions of gpuloom/dev/collective.h. On CPUs a call returns when the
- * collective is complete; the workers of the stack help with large vectors.
+ * On a GPU a call puts one kernel into a stream and returns. The call may be captured in a graph. Kernels of the
+ * program can execute the same collectives by the functions of gpuloom/dev/collective.h. On CPUs a call returns when
+ * the collective is complete; the workers of the stack help with large vectors.
  *
- * All ranks make the same calls in the same order, with the same sizes. Graphs that contain calls are launched in the
- * same order on all ranks, and never two of them at the same time.
+ * All ranks make the same calls in the same order, with the same sizes, types, operations and roots. Graphs that
+ * contain calls are launched in the same order on all ranks, and never two of them at the same time. On CPUs, ranks
+ * that make different calls get LOOM_EINVAL, with the difference. GPUs do not compare calls: there, different calls
+ * have undefined results, or end with LOOM_ETIMEDOUT.
  *
- * Errors: when a rank dies, or waits for another rank longer than [run] timeout, the collectives in progress end with
- * undefined results. Every later call returns LOOM_EDIED or LOOM_ETIMEDOUT, with the number of the rank. The death of a
- * rank is noticed within a second. loom_comm_stop() has the same effect, with LOOM_EINTR. The communicator cannot be used again after such an error: close it.
+ * Errors: when a rank dies or closes its communicator, or waits for another rank longer than [run] timeout, the
+ * collectives that need this rank end with undefined results. Every later call returns LOOM_EDIED, LOOM_EINVAL or
+ * LOOM_ETIMEDOUT, with the number of the rank. The death of a rank, and that it has closed, are noticed within a
+ * second. loom_comm_stop() has the same effect, with LOOM_EINTR. The communicator cannot be used again after such an
+ * error: close it.
  *
  * Threads and forks: as for the stack (gpuloom.h). Calls for a communicator must not overlap with each other, nor with
  * runs of its stack. */
@@ -42,13 +46,17 @@ enum loom_comm_what {
 
 #define LOOM_COMM_STOPPED 0xffffffffu
 
-/* Words in host memory. The host sets `lost`, and device code the other two, at most once each. */
+/* Words in host memory. The host sets `lost`, and device code the others. */
 struct loom_comm_words {
-	/* 1 + number of a rank that has died; LOOM_COMM_STOPPED: loom_comm_stop() was called; 0: neither */
+	/* Low 32 bits: 1 + number of a rank that has died; LOOM_COMM_STOPPED: loom_comm_stop() was called; 0: neither.
+	 * Bit 32 + r: rank r has closed its communicator. */
 	uint64_t lost;
 	uint64_t failed; /* 1: a collective has ended early */
-	uint64_t late;	 /* 1 + number of a rank for which a collective has waited too long; 0: none */
-	uint64_t pad[5];
+	uint64_t late;	 /* 1 + number of a rank that has closed or for which a collective has waited too long; or 0 */
+	/* 1 + number of a rank that has made another call; 0: none. loom_comm_code() of this rank's call and of the
+	 * other. */
+	uint64_t unequal, own, other;
+	uint64_t pad[2];
 };
 
 /* What device code needs of a communicator. It is the same for the whole time that the communicator is open, so kernels
@@ -87,7 +95,8 @@ struct loom_stack;
 
 /* Opens a communicator on a stack that was opened without ranks. All ranks call it; `ranks` has their number and the
  * function by which they find each other. Its memory is used only during the call. On a GPU the call compiles the
- * kernel. The caller closes the communicator before the stack. Returns LOOM_ENOTSUP if the stack has several GPUs, or
+ * kernel. After loom_stack_close(), the communicator can only be closed. Returns LOOM_EINVAL if `ranks` are wrong,
+ * LOOM_ENOTSUP if the stack has several GPUs, or
  * GPUs and CPUs, or virtual time, if ranks are not processes of one host and container, or if there are more than
  * LOOM_COMM_RANKS. Returns LOOM_EUNAVAIL with the reason if the GPUs cannot access each other's memory, LOOM_EDIED if a
  * rank has died, and LOOM_ENOMEM. */
@@ -98,9 +107,9 @@ LOOM_EXPORT int loom_comm_open(struct loom_stack *stack, const struct loom_ranks
 LOOM_EXPORT void loom_comm_close(struct loom_comm *comm);
 
 /* Executes a collective. stream: of the GPU (cudaStream_t, hipStream_t), or NULL for its default stream; with CPUs it
- * must be NULL. The algorithm follows from the size, and `pulls` is not used. Returns LOOM_EINVAL if a field of the call is
- * wrong or an address is not a multiple of the size of an element. On a GPU the results are valid when the stream has
- * reached this point and loom_comm_status() then returns 0. */
+ * must be NULL. The algorithm follows from the size, and `pulls` is not used. Returns LOOM_EINVAL if a field of the
+ * call is wrong or an address is not a multiple of the size of an element; other ranks do not learn of this. On a GPU
+ * the results are valid when the stream has reached this point and loom_comm_status() then returns 0. */
 LOOM_EXPORT int loom_comm_call(struct loom_comm *comm, const struct loom_comm_call *call, void *stream,
 			       struct loom_error *err);
 /* These functions call loom_comm_call(). */

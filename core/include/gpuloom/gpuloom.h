@@ -80,7 +80,12 @@ typedef void loom_log_fn(void *arg, int level, const char *who, const char *text
  * `bytes` at `mine` of each rank r to all[r * bytes], on every rank. All ranks call it in the same order, from the
  * thread that runs the stack. It returns LOOM_EDIED if a rank is gone. During a sample, the stack notices within two
  * seconds that a rank of this host has ended. For a rank of another host, it notices this at the end of [run]
- * timeout. */
+ * timeout.
+ *
+ * loom_stack_run(), _start() with _wait(), the collectives and loom_comm_open() are calls of all ranks. If such a call
+ * fails on one rank, it fails on all, with the reason: the failed rank first waits until the others have come to their
+ * next exchange. A rank that has waited until [run] timeout does not wait longer. If loom_stack_open() fails on a rank,
+ * the program must end the others. */
 struct loom_ranks {
 	size_t size;
 	uint32_t rank, ranks;
@@ -138,8 +143,8 @@ LOOM_EXPORT int loom_stack_ir(struct loom_stack *stack, const char *file, const 
 			      const char *const *names, uint32_t n, uint32_t *tags, struct loom_error *err);
 
 /* Allocates `bytes` of zeroed memory, aligned to 64 bytes. Workers access it as loom_at(c, ref), and the caller as
- * *host. The stack frees it when the stack is closed. Returns LOOM_EFULL after some 250 calls, and LOOM_EINVAL for 0
- * bytes. */
+ * *host. The stack frees it when the stack is closed. Returns LOOM_EFULL after some 250 calls, LOOM_EINVAL for 0 bytes,
+ * LOOM_ENOMEM without touching memory if less is left, and LOOM_EINTR if loom_stack_stop() ends the call. */
 LOOM_EXPORT int loom_stack_alloc(struct loom_stack *stack, size_t bytes, loom_ref *ref, void **host,
 				 struct loom_error *err);
 
@@ -147,8 +152,8 @@ LOOM_EXPORT int loom_stack_alloc(struct loom_stack *stack, size_t bytes, loom_re
  * the host. Host memory is registered with the GPUs while it is adopted. Workers find the memory at loom_at(c, *ref);
  * nothing is copied. The program must not free the memory before it releases the memory or closes the stack. Neither
  * call frees it. Memory of a GPU needs a stack whose devices all access it directly. Returns LOOM_EINVAL if the memory
- * is not aligned to 8 bytes, or if `bytes` is more than the allocation has. Returns LOOM_EUNAVAIL with the reason if a
- * device cannot access the memory, and LOOM_EFULL. The call ends workers that wait for the next run, as
+ * is not aligned to 8 bytes, or if the allocation or the process does not have all of it. Returns LOOM_EUNAVAIL with
+ * the reason if a device cannot access the memory, and LOOM_EFULL. The call ends workers that wait for the next run, as
  * loom_stack_alloc() does. */
 LOOM_EXPORT int loom_stack_adopt(struct loom_stack *stack, void *memory, size_t bytes, loom_ref *ref,
 				 struct loom_error *err);
@@ -160,8 +165,8 @@ LOOM_EXPORT int loom_stack_release(struct loom_stack *stack, loom_ref ref, struc
 
 /* Appends copies of n tasks to the initial set of the next run. This is possible while a run is in progress. The
  * submitted tasks stay until a run has begun with them. If a run is refused or fails to begin, they still stay. Returns
- * LOOM_EINVAL if a tag is not registered or the conf selects a workload, and LOOM_ENOMEM if memory runs out. After an
- * error, no task was added. */
+ * LOOM_EINVAL if a tag is not registered, `tasks` is NULL or the conf selects a workload, and LOOM_ENOMEM if memory
+ * runs out. After an error, no task was added. */
 LOOM_EXPORT int loom_stack_submit(struct loom_stack *stack, const struct loom_task *tasks, size_t n,
 				  struct loom_error *err);
 
@@ -205,9 +210,9 @@ LOOM_EXPORT int loom_stack_wait(struct loom_stack *stack, uint64_t timeout_ns, s
  * tasks wait in the stream or are in graphs. */
 LOOM_EXPORT int loom_stack_enqueue(struct loom_stack *stack, void *stream, struct loom_error *err);
 
-/* Ends the run in progress with LOOM_EINTR, if there is one. A run of submitted tasks ends when the running tasks
- * return or poll loom_stopped(). A workload ends after the current sample; at a second call of loom_stack_stop(), it
- * ends at once. Any thread or signal handler may call this until the stack is closed. */
+/* Ends the run or the loom_stack_alloc() in progress with LOOM_EINTR, if there is one. A run of submitted tasks ends
+ * when the running tasks return or poll loom_stopped(). A workload ends after the current sample; at a second call of
+ * loom_stack_stop(), it ends at once. Any thread or signal handler may call this until the stack is closed. */
 LOOM_EXPORT void loom_stack_stop(struct loom_stack *stack);
 
 /* ---- collectives: all ranks call them in the same order, between runs. The conf must select a workload for them,

@@ -161,7 +161,8 @@ struct loom_host {
 	 * ranks. */
 	uint32_t rank, ranks;
 	/* Copies the `bytes` at `mine` of each rank r to all[r * bytes], on every rank. All ranks must call it in the
-	 * same order, from the thread that runs the core. Returns LOOM_EDIED if a rank is gone. */
+	 * same order, from the thread that runs the core. If an op of another rank has failed, returns that rank's
+	 * error, so an op may return after an error without further exchanges. Returns LOOM_EDIED if a rank is gone. */
 	int (*allgather)(const struct loom_host *host, const void *mine, void *all, size_t bytes,
 			 struct loom_error *err);
 	/* Only for comparison: the same pointer for all ranks that are threads under one virtual clock; NULL: ranks are
@@ -173,9 +174,10 @@ struct loom_host {
 	 * differences. Only the core's thread may call this, in any op from create() to a launch. */
 	void (*choice)(const struct loom_host *host, const char *name, const char *text);
 	/* Called at least once a second by a create(), need(), tasks() or verify() that may take seconds, on the thread
-	 * that called the op. Reports the fraction that is done, from 0 to 1; that of verify() is displayed. If the
-	 * result is not 0, the op must return it at once: LOOM_EINTR if the run was stopped, LOOM_ETIMEDOUT if its time
-	 * is over ([run] time_limit). In other ops it does nothing and returns 0. */
+	 * that called the op, and by a transport between pieces of memory. Reports the fraction that is done, from 0 to
+	 * 1; that of verify() is displayed. If the result is not 0, the op must return it at once: LOOM_EINTR if the run
+	 * was stopped, LOOM_ETIMEDOUT if its time is over ([run] time_limit). In other ops it does nothing and returns
+	 * 0. */
 	int (*progress)(const struct loom_host *host, double done, struct loom_error *err);
 };
 

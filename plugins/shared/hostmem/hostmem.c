@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 #define HUGE_PAGE ((uint64_t)2 << 20) /* size on most machines, used only for reports */
+#define PIECE     ((uint64_t)256 << 20) /* is populated in about 0.1 s */
 #include "lib/align.h"
 #include "lib/fd.h"
+#include "lib/memory_left.h"
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
 #endif
@@ -42,13 +44,31 @@ static void bind_to_node(const struct loom_host *host, const struct hostmem_want
 }
 
 /* Populates the pages. MAP_POPULATE would not report a lack of memory, which would then cause SIGBUS in a worker. */
-static int populate(int fd, void *p, uint64_t bytes)
+static int populate_piece(int fd, char *p, uint64_t at, uint64_t bytes)
 {
-	while (madvise(p, bytes, MADV_POPULATE_WRITE) != 0) {
+	while (madvise(p + at, bytes, MADV_POPULATE_WRITE) != 0) {
 		if (errno == EINVAL) /* an older kernel: allocate pages in the file, without page table entries */
-			return posix_fallocate(fd, 0, (off_t)bytes);
+			return posix_fallocate(fd, (off_t)at, (off_t)bytes);
 		if (errno != EINTR && errno != EAGAIN)
 			return errno;
+	}
+	return 0;
+}
+
+/* Populates all pages. Between pieces, the core may end the call. */
+static int populate(const struct loom_host *host, const struct hostmem_want *want, int fd, void *p, uint64_t bytes,
+		    struct loom_error *err)
+{
+	for (uint64_t at = 0, n; at < bytes; at += n) {
+		n = bytes - at < PIECE ? bytes - at : PIECE;
+		int code = populate_piece(fd, p, at, n);
+		if (code)
+			return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: cannot get %" PRIu64 " KiB of shared memory: %s",
+					 want->label, bytes >> 10, strerror(code));
+		if (at + n < bytes && LOOM_HAS(host, progress))
+			code = host->progress(host, (double)at / (double)bytes, err);
+		if (code)
+			return code;
 	}
 	return 0;
 }
@@ -96,6 +116,13 @@ int hostmem_make(const struct loom_host *host, const struct hostmem_want *want, 
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: cannot make a memory of %" PRIu64 " bytes", want->label,
 				 want->bytes);
 	uint64_t bytes = loom__align(want->bytes, hostmem_page());
+	uint64_t left = memory_left("/proc", "/sys/fs/cgroup");
+	if (bytes > left)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM,
+				 "%s: cannot get %" PRIu64 " KiB of shared memory: %" PRIu64
+				 " KiB are left, of the machine or "
+				 "of the limits of this cgroup",
+				 want->label, bytes >> 10, left >> 10);
 	int code;
 	int fd = loom_fd(memfd_create("gpuloom", MFD_CLOEXEC));
 	if (fd < 0)
@@ -113,15 +140,16 @@ int hostmem_make(const struct loom_host *host, const struct hostmem_want *want, 
 	if (want->huge)
 		(void)madvise(p, bytes, MADV_HUGEPAGE); /* a failure is ignored, because the call is only advice */
 	bind_to_node(host, want, p, bytes);
-	code = populate(fd, p, bytes);
-	if (code)
-		goto err_map;
+	code = populate(host, want, fd, p, bytes, err);
+	if (code) {
+		munmap(p, bytes);
+		close(fd);
+		return code;
+	}
 	if (want->huge)
 		report_huge(host, want->label, p, bytes);
 	*memory = (struct loom_memory){.size = sizeof(*memory), .bytes = bytes, .fd = fd, .device = -1, .host = p};
 	return 0;
-err_map:
-	munmap(p, bytes);
 err_fd:
 	close(fd);
 	return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: cannot get %" PRIu64 " KiB of shared memory: %s", want->label,

@@ -67,6 +67,7 @@
 	OPTION(ALL, uint64_t, overflow_list, LOOM_OPT_U64, "65536",                                        \
 	       "Tasks in the overflow list that all workers share. It is used when queues are full and tasks are " \
 	       "nested too deep. 0: no list.", .max = 1 << 28)                                                \
+	DERIVED(CPU, uint32_t, unused) /* else the struct would have padding, whose bytes the core compares */     \
 	/* `bias` times 2^32 */                                                                    \
 	DERIVED(ALL, uint32_t, bias_of_2_32)                                                       \
 	/* 1: the stack has devices of several kinds */                                            \

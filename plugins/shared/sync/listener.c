@@ -58,7 +58,8 @@ static void poll_once(struct listener *l)
 /* Returns 1 if the polling thread must sleep until it is notified. */
 static int sleeps(struct listener *l)
 {
-	return (l->interrupt || !__atomic_load_n(&l->open, __ATOMIC_ACQUIRE) ||
+	int interrupts = l->interrupt && !__atomic_load_n(&l->broken, __ATOMIC_ACQUIRE);
+	return (interrupts || !__atomic_load_n(&l->open, __ATOMIC_ACQUIRE) ||
 		__atomic_load_n(&l->over, __ATOMIC_ACQUIRE)) &&
 	       !__atomic_load_n(&l->quit, __ATOMIC_ACQUIRE);
 }
@@ -96,8 +97,12 @@ static void *await_main(void *arg)
 		rc = l->interrupt->wait(l->interrupt, l->posted + (taken > cpus ? taken - cpus : 0) + 1, &err);
 		poll_once(l);
 	}
-	if (rc && rc != LOOM_EINTR)
-		LOOM_LOG(l->s->host, LOOM_LOG_WARN, l->s->name, "%s", err.text);
+	if (!rc || rc == LOOM_EINTR)
+		return NULL;
+	LOOM_LOG(l->s->host, LOOM_LOG_WARN, l->s->name, "%s: a thread polls instead", err.text);
+	/* Release: pairs with the acquire in sleeps(). */
+	__atomic_store_n(&l->broken, 1u, __ATOMIC_RELEASE);
+	notify(l);
 	return NULL;
 }
 
@@ -151,7 +156,7 @@ int listener_start(void *self, const struct loom_layout *layout, const struct lo
 	l->head = view->global;
 	l->raised_by_cpus = l->head->raised_by_cpus;
 	l->taken = 0;
-	l->quit = l->open = l->over = 0;
+	l->quit = l->open = l->over = l->broken = 0;
 	l->seen = l->s->host->alloc(l->s->host, bytes_seen(l));
 	if (!l->seen)
 		return LOOM_FAIL(l->s->host, err, LOOM_ENOMEM, "%s: out of memory", l->s->name);

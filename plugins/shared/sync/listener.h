@@ -34,6 +34,7 @@ struct listener {
 	uint32_t event, waiting;          /* the eventcount on which the polling thread sleeps */
 	/* 1: the threads must end; 1: a sample is in progress, which may be polled; 1: the run was stopped */
 	uint32_t quit, open, over;
+	uint32_t broken;       /* 1: the interrupt has failed, so the other thread polls */
 	int polling, awaiting; /* 1: the polling thread runs; 1: the thread that awaits interrupts runs */
 	pthread_mutex_t lock;  /* held during a poll */
 	pthread_t poll_thread, await_thread;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "exec.h"
+#include "lib/number.h"
 
 void tail_text(char *out, size_t room, const char *bytes, size_t size, uint64_t total)
 {
@@ -255,7 +256,7 @@ static int expected(const struct instance *x, int printed, const cJSON *values, 
 		return LOOM_REFUSE(x->host, err, "expect", "expect: over 1023 bytes");
 	for (char *one = strtok_r(text, " \t,", &rest); one; one = strtok_r(NULL, " \t,", &rest)) {
 		char *equals = strchr(one, '='), *end = NULL;
-		double want = equals ? strtod(equals + 1, &end) : 0, found;
+		double want = equals ? number_read(equals + 1, &end) : 0, found;
 		if (!equals || end == equals + 1 || *end)
 			return LOOM_REFUSE(x->host, err, "expect",
 					 "expect: '%s' is not of the form name=number",

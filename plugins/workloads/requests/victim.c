@@ -15,6 +15,7 @@
 #include "lib/cpu_list.h"
 #include "requests.h"
 #include "lib/fd.h"
+#include "lib/number.h"
 
 #define ARGS 64
 
@@ -24,7 +25,7 @@ static double openssl_rate(const char *text)
 {
 	const char *last = strrchr(text, ' ');
 	char *end = NULL;
-	double rate = last ? strtod(last, &end) : 0;
+	double rate = last ? number_read(last, &end) : 0;
 	return end && *end == 'k' && isfinite(rate) ? rate : 0;
 }
 

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/number.h"
 #include "lib/thread.h"
 #include "lib/random.h"
 #include "requests.h"
@@ -82,7 +83,7 @@ double request_victim_rate(const char *text, const char *mark)
 	end = line + strcspn(line, "\n");
 	for (const char *at = line + strlen(mark); at < end;) {
 		char *after;
-		double v = strtod(at, &after);
+		double v = number_read(at, &after);
 		if (after > at && after <= end && isfinite(v))
 			rate = v;
 		at = after > at ? after : at + 1;

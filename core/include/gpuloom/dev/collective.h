@@ -15,20 +15,22 @@
  * while another kernel does. loom_comm_grid() divides a vector among the blocks of the grid, which use the tracks from
  * 0 on; the grid must be one-dimensional, have at most view.tracks blocks, and be the same on all ranks. Neither waits
  * for other blocks of the grid. So a block may use only what it has received itself, unless the kernel synchronises its
- * grid. Both return 0, or LOOM_EDIED or LOOM_ETIMEDOUT if results are undefined.
+ * grid. Both return 0. They return LOOM_EDIED, LOOM_ETIMEDOUT or LOOM_EINVAL if results are undefined;
+ * loom_comm_status() then gives the reason.
  *
  * A track has slots and a buffer on each rank. Its calls are divided into rounds, and rounds alternate between two sets
  * of both. In every round each rank receives from every other rank, and no thread of a block begins a round before all
  * threads of the block have ended the round before. So a rank that has ended round n + 1 knows that all ranks have read
  * what it sent in round n, and may use the set again.
  *
- * Marked words: each rank stores its data into a slot of the other rank, in words of 16 bytes, which have 8 bytes of data
- * and the number of the round. A load gets all of a word or nothing, so a reader needs no flag and no fence. With
- * call.pulls = 1, each rank stores its data into its own buffer and raises a flag on the other ranks, which then load the
- * data. With more than two ranks, an allreduce then has two phases: each rank reduces one part, and loads the other
+ * Marked words: each rank stores its data into a slot of the other rank, in words of 16 bytes, which have 8 bytes of
+ * data and the number of the round. A load gets all of a word or nothing, so a reader needs no flag and no fence. With
+ * call.pulls = 1, each rank stores its data into its own buffer and raises a flag on the other ranks, which then load
+ * the data. With more than two ranks, an allreduce then has two phases: each rank reduces one part, and loads the other
  * parts from the ranks that have reduced them. With call.pulls = 2, which only an allreduce of two ranks has, each rank
  * stores its data into the buffer of the other rank and raises a flag there, so no load crosses the link. Marked words
- * carry twice the bytes across the link, but take one crossing. All ranks add in the order of the ranks, so they get the same bits. */
+ * carry twice the bytes across the link, but take one crossing. All ranks add in the order of the ranks, so they get
+ * the same bits. */
 #ifndef GPULOOM_DEV_COLLECTIVE_H
 #define GPULOOM_DEV_COLLECTIVE_H
 
@@ -46,9 +48,11 @@ struct loom_comm_track {
 	uint64_t loads;	 /* 1: in the last round ranks have loaded from each other's buffers */
 	uint64_t pad[5];
 };
-struct loom_comm_flag { /* the value 2 n + 1 or 2 n + 2: the rank has reached the first or second phase of round n */
-	uint64_t value;
-	uint64_t pad[7];
+struct loom_comm_flag {
+	uint64_t value;   /* 2 n + 1 or 2 n + 2: the rank has reached the first or second phase of round n */
+	uint64_t round;   /* on CPUs: the last round that the rank has begun */
+	uint64_t call[2]; /* on CPUs: [round & 1]; loom_comm_code() of that round's call */
+	uint64_t pad[4];
 };
 /* Types for memory of the program, whose elements have another type. */
 #ifdef __CUDACC__
@@ -119,10 +123,87 @@ LOOM_FN void loom_comm_pause(uint64_t polls)
 #define LOOM_COMM_UNROLL
 #endif
 
+LOOM_FN uint32_t loom_comm_size(uint32_t type)
+{
+	return type == LOOM_COMM_BFLOAT16 || type == LOOM_COMM_HALF ? 2 : 4;
+}
+
 /* A wait of a thread for a rank. `failed` stays set, so that later waits of the thread end at once. */
 struct loom_comm_wait {
 	uint64_t polls, since_ns, failed;
+	uint64_t closed;             /* 1: 256 polls ago, the other rank had closed its communicator */
+	uint64_t code, round, track; /* on CPUs: loom_comm_code() of the call; the round; 0: calls are not compared */
 };
+
+/* ---- unequal calls ----
+ * On CPUs, ranks compare their calls. A rank stores the code of its call beside each flag that it raises, and the low
+ * bits of the code in each mark. Before it waits for marked words, it also announces the round, because the other rank
+ * may wait for a flag. Ranks that have begun the same round with different calls fail with LOOM_EINVAL. The code of
+ * round n is overwritten in round n + 2, when all ranks have ended round n. */
+
+/* All fields in which calls must be equal. Only 54 bits of the count are left, which is more than memory has bytes. */
+LOOM_FN uint64_t loom_comm_code(const struct loom_comm_call *call)
+{
+	uint64_t code = call->what;
+	if (call->what == LOOM_COMM_BARRIER)
+		return code;
+	if (call->what == LOOM_COMM_ALLREDUCE || call->what == LOOM_COMM_REDUCE_SCATTER)
+		code |= call->op << 5;
+	if (call->what == LOOM_COMM_BROADCAST)
+		code |= call->root << 6;
+	return code | call->type << 3 | call->count << 10;
+}
+
+#ifdef LOOM_COMM_IS_GPU
+LOOM_FN uint64_t loom_comm_mark(const struct loom_comm_wait *w, uint64_t round)
+{
+	(void)w;
+	return round;
+}
+LOOM_FN uint64_t loom_comm_mark_from(uint64_t round)
+{
+	return round;
+}
+#else
+#define LOOM_COMM_CODE_BITS 20
+
+/* Returns the mark of a round, which has the number of elements up to 1,023. More elements take flags on CPUs. */
+LOOM_FN uint64_t loom_comm_mark(const struct loom_comm_wait *w, uint64_t round)
+{
+	uint64_t count = w->code >> 10, most = (1u << (LOOM_COMM_CODE_BITS - 10)) - 1;
+	return round << LOOM_COMM_CODE_BITS | (count < most ? count : most) << 10 | (w->code & 1023);
+}
+
+/* Returns the smallest mark of a round. */
+LOOM_FN uint64_t loom_comm_mark_from(uint64_t round)
+{
+	return round << LOOM_COMM_CODE_BITS;
+}
+
+/* Fails if the other rank has begun this round with another call. */
+LOOM_FN void loom_comm_compare(const struct loom_comm_view *v, struct loom_comm_wait *w, uint32_t from)
+{
+	struct loom_comm_flag *flag = (struct loom_comm_flag *)loom_comm_flag(v, v->rank, (uint32_t)w->track, from);
+	/* Acquire: pairs with the release in loom_comm_announce(). */
+	if (w->failed || !w->round || loom_load_acquire_sys(&flag->round) < w->round)
+		return;
+	uint64_t other = loom_load_relaxed_sys(&flag->call[w->round & 1]);
+	if (other == w->code)
+		return;
+	w->failed = (uint64_t)LOOM_EINVAL;
+	loom_store_relaxed_sys(&v->words->own, w->code);
+	loom_store_relaxed_sys(&v->words->other, other);
+	loom_store_relaxed_sys(&v->words->unequal, (uint64_t)from + 1);
+}
+
+/* Tells the other rank the code of this round's call. */
+LOOM_FN void loom_comm_announce(const struct loom_comm_view *v, const struct loom_comm_wait *w, uint32_t to)
+{
+	struct loom_comm_flag *flag = (struct loom_comm_flag *)loom_comm_flag(v, to, (uint32_t)w->track, v->rank);
+	loom_store_relaxed_sys(&flag->call[w->round & 1], w->code);
+	loom_store_release_sys(&flag->round, w->round);
+}
+#endif
 
 /* Called after a poll without success. Returns 1 if the thread must give up. The host's words are loaded rarely, because
  * they are across a link. */
@@ -131,23 +212,27 @@ LOOM_FN int loom_comm_gives_up(const struct loom_comm_view *v, struct loom_comm_
 	LOOM_COMM_PAUSE(w->polls);
 	if (++w->polls % 256 || w->failed)
 		return w->failed != 0;
-	uint64_t now = loom_clock_ns((const struct loom_ctx *)0);
+	uint64_t now = loom_clock_ns((const struct loom_ctx *)0), lost = loom_load_acquire_sys(&v->words->lost);
 	w->since_ns = w->since_ns ? w->since_ns : now;
-	if (loom_load_relaxed_sys(&v->words->lost)) {
+#ifndef LOOM_COMM_IS_GPU
+	loom_comm_compare(v, w, from);
+#endif
+	if (w->failed)
+		return 1;
+	if ((uint32_t)lost) {
 		w->failed = (uint64_t)LOOM_EDIED;
+	} else if (lost >> 32 >> from & w->closed) { /* closed 256 polls ago: no data will follow */
+		w->failed = (uint64_t)LOOM_EINVAL;
+		loom_store_relaxed_sys(&v->words->late, (uint64_t)from + 1);
 	} else if (now - w->since_ns > v->timeout_ns && now > w->since_ns) {
 		w->failed = (uint64_t)LOOM_ETIMEDOUT;
 		loom_store_relaxed_sys(&v->words->late, (uint64_t)from + 1);
 	}
+	w->closed = lost >> 32 >> from & 1;
 	return w->failed != 0;
 }
 
 /* ---- elements ------------------------------------------------------------------------------------------------ */
-
-LOOM_FN uint32_t loom_comm_size(uint32_t type)
-{
-	return type == LOOM_COMM_BFLOAT16 || type == LOOM_COMM_HALF ? 2 : 4;
-}
 
 LOOM_FN uint32_t loom_comm_bits(float f)
 {
@@ -350,19 +435,31 @@ LOOM_FN struct loom_comm_part loom_comm_out(const struct loom_comm_call *call, s
 LOOM_FN void loom_comm_receive(const struct loom_comm_view *v, struct loom_comm_wait *w, const uint64_t *slot,
 			       uint64_t round, uint64_t i, uint64_t words, uint32_t lanes, uint32_t from, uint64_t *to)
 {
+	uint64_t least = loom_comm_mark_from(round), unlike, mark = loom_comm_mark(w, round);
 	uint32_t missing;
 	do {
 		missing = 0;
+		unlike = 0;
 		LOOM_COMM_UNROLL
 		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
-			if (i + b * lanes < words)
-				missing |= loom_load_marked_sys(&slot[2 * (i + b * lanes)], &to[b]) < round;
+			if (i + b * lanes < words) {
+				uint64_t seen = loom_load_marked_sys(&slot[2 * (i + b * lanes)], &to[b]);
+				missing |= seen < least;
+				unlike |= seen ^ mark;
+			}
 	} while (missing && !loom_comm_gives_up(v, w, from));
+#ifdef LOOM_COMM_IS_GPU
+	(void)unlike;
+#else
+	if (unlike)
+		loom_comm_compare(v, w, from);
+#endif
 }
 
 /* Sends the words i, i + lanes, ... of a piece, at most LOOM_COMM_BATCH. */
-LOOM_FN void loom_comm_send_some(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
-				 uint32_t track, uint64_t round, uint64_t i, uint64_t words, uint32_t lanes)
+LOOM_FN void loom_comm_send_some(const struct loom_comm_view *v, const struct loom_comm_wait *w,
+				 const struct loom_comm_call *call, struct loom_comm_piece p, uint32_t track,
+				 uint64_t round, uint64_t i, uint64_t words, uint32_t lanes)
 {
 	uint64_t word[LOOM_COMM_BATCH] = {0};
 	int to_all = call->what != LOOM_COMM_REDUCE_SCATTER;
@@ -377,7 +474,7 @@ LOOM_FN void loom_comm_send_some(const struct loom_comm_view *v, const struct lo
 		LOOM_COMM_UNROLL
 		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
 			if (i + b * lanes < words)
-				loom_store_marked_sys(&slot[2 * (i + b * lanes)], word[b], round);
+				loom_store_marked_sys(&slot[2 * (i + b * lanes)], word[b], loom_comm_mark(w, round));
 	}
 }
 
@@ -418,9 +515,13 @@ LOOM_FN void loom_comm_words(const struct loom_comm_view *v, struct loom_comm_wa
 			     struct loom_comm_piece p, uint32_t track, uint64_t round, int send, uint32_t lane, uint32_t lanes)
 {
 	uint64_t words = (p.bytes + 7) / 8;
+#ifndef LOOM_COMM_IS_GPU
+	for (uint32_t n = 1; words && n < v->ranks; n++)
+		loom_comm_announce(v, w, (v->rank + n) % v->ranks);
+#endif
 	LOOM_NO_UNROLL
 	for (uint64_t i = lane; send && i < words; i += (uint64_t)LOOM_COMM_BATCH * lanes)
-		loom_comm_send_some(v, call, p, track, round, i, words, lanes);
+		loom_comm_send_some(v, w, call, p, track, round, i, words, lanes);
 	LOOM_NO_UNROLL
 	for (uint64_t i = lane; i < words; i += (uint64_t)LOOM_COMM_BATCH * lanes)
 		loom_comm_take_some(v, w, call, p, track, round, i, words, lanes);
@@ -436,14 +537,21 @@ LOOM_FN void loom_comm_meet(const struct loom_comm_view *v, struct loom_comm_wai
 	LOOM_COMM_SYNC();
 	/* Release: pairs with the acquire fence below, on the other rank. */
 	for (uint32_t r = lane; r < v->ranks; r += lanes)
-		if (r != v->rank)
+		if (r != v->rank) {
+#ifndef LOOM_COMM_IS_GPU
+			loom_comm_announce(v, w, r);
+#endif
 			loom_store_release_sys(loom_comm_flag(v, r, track, v->rank), value);
+		}
 	for (uint32_t r = lane; r < v->ranks; r += lanes)
 		if (r != v->rank) {
 			uint64_t *flag = loom_comm_flag(v, v->rank, track, r);
 			while (loom_load_relaxed_sys(flag) < value && !loom_comm_gives_up(v, w, r))
 				;
 			loom_fence_acquire_sys();
+#ifndef LOOM_COMM_IS_GPU
+			loom_comm_compare(v, w, r);
+#endif
 		}
 	LOOM_COMM_SYNC();
 }
@@ -793,12 +901,16 @@ LOOM_FN int loom_comm_some(const struct loom_comm_view *v, const struct loom_com
 			   uint32_t track, uint32_t lane, uint32_t lanes)
 {
 	struct loom_comm_track *own = loom_comm_track(v, track);
-	struct loom_comm_wait w = {0, 0, 0};
+	struct loom_comm_wait w = {0, 0, 0, 0, 0, 0, 0};
 	uint64_t most = loom_comm_most(v, call), end = at + bytes;
 	int failed;
 	LOOM_COMM_SYNC(); /* thread 0 has stored the words of the call before */
 	uint64_t round = own->round;
 	w.failed = own->failed;
+#ifndef LOOM_COMM_IS_GPU
+	w.code = loom_comm_code(call);
+	w.track = track;
+#endif
 	if (v->ranks == 1)
 		most = bytes ? bytes : 1; /* one round without slots */
 	if (loom_comm_pushes(v, call) && bytes) {
@@ -809,7 +921,10 @@ LOOM_FN int loom_comm_some(const struct loom_comm_view *v, const struct loom_com
 		p.at = at;
 		p.bytes = end - at < most ? end - at : most;
 		round++;
-		w.polls = w.since_ns = 0;
+		w.polls = w.since_ns = w.closed = 0;
+#ifndef LOOM_COMM_IS_GPU
+		w.round = round;
+#endif
 		loom_comm_round(v, &w, call, p, track, round, lane, lanes);
 		failed = LOOM_COMM_ANY(w.failed != 0); /* the same for all threads, which leave the loop together */
 		at += p.bytes;
