@@ -303,6 +303,11 @@ void loom_stack_stop(struct loom_stack *s)
 	int number = errno; /* the errno of the code that a signal may have interrupted */
 	if (loom__stack_own(s, NULL))
 		return;
+	/* The first worker of each run of a graph reads this word. Release: pairs with the acquire in
+	 * loom__graphs_stopped(), after which a new launch may clear the word. It is set before the request is counted, so
+	 * that the thread which sees the request does not begin a new launch before. */
+	if (__atomic_load_n(&s->captured, __ATOMIC_ACQUIRE))
+		__atomic_store_n(&s->ctl->stop_graphs, 1u, __ATOMIC_RELEASE);
 	/* Release: pairs with the acquire in wait_all(), so that the waiting thread sees the request after wake() has
 	 * woken it. Sequentially consistent: either loom__gate_begin() sees the request, or wake() the sample. The first
 	 * request of a workload wakes no thread, because the run ends after the current sample. */

@@ -305,6 +305,7 @@ struct gpu {
 	int lost;              /* LOST_*; 0: the device is usable */
 	int died_of;           /* with LOST_DEAD: the driver's error code */
 	struct gpu *next_lost; /* in the list lost_devices of instance.c */
+	uint32_t launches;     /* number of kept launches */
 	uint32_t nudged;       /* 1: gpu_wake() was called, so gpu_wait() returns at its next poll */
 };
 
@@ -342,6 +343,7 @@ struct launch {
 	void *stream;      /* stream of the program in which the last sample is */
 	uint64_t enqueued; /* number of samples in streams of the program, without captured ones */
 	uint64_t captured;
+	uint32_t number;   /* number of this launch, from 1 on; kernels of graphs carry it */
 	struct chain chain; /* used if kernels are launched per step; else chain.what is NULL */
 };
 
@@ -439,6 +441,11 @@ int gpu_captures(void *self, void *stream, int *is, struct loom_error *err);
 int gpu_drain(void *self, uint64_t timeout_ns, struct loom_enqueued *out, struct loom_error *err);
 /* Returns 1 if not all enqueued samples have ended. */
 int enqueued_left(const struct gpu *d, const struct launch *l);
+/* The permit of graphs (struct loom_gpu_gate). Both are called between enter() and leave(), and return the driver's code.
+ * enqueue_permit() permits kernels of graphs that carry the number `launch`; 0: none. *inside: number of their workers that
+ * are inside. */
+int enqueue_permit(struct gpu *d, uint32_t launch);
+int enqueue_inside(struct gpu *d, uint32_t *inside);
 /* Returns an error if the stream does not belong to this GPU. *captures: 1 if it is being captured. Called between enter()
  * and leave() of the driver. */
 int enqueue_check(struct gpu *d, void *stream, int *captures, struct loom_error *err);

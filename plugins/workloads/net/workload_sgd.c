@@ -61,7 +61,7 @@ static const struct loom_opt sgd_rows[] = {
 	LOOM_OPT(struct sgd_opts, precision, LOOM_OPT_ENUM, "tf32x3",
 			 "How NVIDIA GPUs from compute capability 8.0 on multiply in fully connected layers. float: by "
 			 "ordinary instructions. tf32x3: by tensor cores, with three products of TF32 in place of each "
-			 "product of floats, which is about as exact. tf32: with one, whose factors are rounded to 11 "
+			 "product of floats, which is nearly as exact. tf32: with one, whose factors are rounded to 11 "
 			 "binary digits; the check of the loss then has a tolerance of 0.01 (1 + loss) instead of "
 			 "0.00001 (1 + loss). Other devices multiply floats.",
 			 .choices = precisions),
