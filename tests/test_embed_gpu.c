@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <gpuloom/gpuloom.h>
@@ -755,6 +756,17 @@ TEST(adopted)
 	REFUSED(loom_stack_adopt(e.stack, host, 0, &ref, &e.err), LOOM_EINVAL, e.err, "no memory to adopt");
 	e.ref = own;
 	e.host = line;
+	/* Freed memory. The memory of the driver without a GPU is in this process, so any pages stand for it. */
+	if (find_driver() && !CALLS("cuInit")) {
+		CU_ASSERT_EQUAL_FATAL(cu.cuMemAlloc(&at, 1 << 20), 0);
+		cu.cuMemFree(at);
+	} else {
+		void *pages = mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		munmap(pages, 1 << 20);
+		at = (uint64_t)(uintptr_t)pages;
+	}
+	REFUSED(loom_stack_adopt(e.stack, (void *)(uintptr_t)at, 1 << 20, &ref, &e.err), LOOM_EINVAL, e.err,
+		"no memory at&were freed");
 	if (find_driver() && !has_cpu()) {
 		int fake = CALLS("cuInit") != 0;
 		uint64_t words[8] = {0};

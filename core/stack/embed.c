@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "stack/stack.h"
 #include "lib/align.h"
@@ -180,6 +182,14 @@ int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **h
 
 /* ---- memory of the program ---- */
 
+/* Returns 0 if a read of this byte would end the process. If the kernel refuses to say, returns 1. */
+static int is_readable(char *at)
+{
+	char byte;
+	struct iovec to = {&byte, 1}, from = {at, 1};
+	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1 || errno != EFAULT;
+}
+
 /* Finds the device that has the memory, and fills *memory. *adopter is the index of the device, or -1 if no device has
  * it. */
 static int find_owner(struct loom_stack *s, void *at, size_t bytes, struct loom_memory *memory, int32_t *adopter,
@@ -194,6 +204,11 @@ static int find_owner(struct loom_stack *s, void *at, size_t bytes, struct loom_
 		*adopter = rc ? -1 : (int32_t)d;
 		memory->device = *adopter;
 	}
+	char *first = at;
+	if (rc == LOOM_ENOENT && (!is_readable(first) || !is_readable(first + bytes - 1)))
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "no memory at %p: neither this process nor a GPU of the stack has these %zu bytes: they were "
+				  "freed, or belong to a GPU that [run] devices does not name", at, bytes);
 	if (rc == LOOM_ENOENT)
 		*memory = (struct loom_memory){.size = sizeof(*memory), .bytes = bytes, .fd = -1, .device = -1, .host = at};
 	return rc == LOOM_ENOENT ? 0 : rc;

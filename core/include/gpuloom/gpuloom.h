@@ -147,7 +147,8 @@ LOOM_EXPORT int loom_stack_alloc(struct loom_stack *stack, size_t bytes, loom_re
  * the host. Host memory is registered with the GPUs while it is adopted. Workers find the memory at loom_at(c, *ref);
  * nothing is copied. The program must not free the memory before it releases the memory or closes the stack. Neither
  * call frees it. Memory of a GPU needs a stack whose devices all access it directly. Returns LOOM_EINVAL if the memory
- * is not aligned to 8 bytes, or if `bytes` is more than the allocation has. Returns LOOM_EUNAVAIL with the reason if a
+ * is not aligned to 8 bytes, if `bytes` is more than the allocation has, or if neither the process nor a GPU of the stack
+ * has memory there, because it was freed. Returns LOOM_EUNAVAIL with the reason if a
  * device cannot access the memory, and LOOM_EFULL. The call ends workers that wait for the next run, as
  * loom_stack_alloc() does. */
 LOOM_EXPORT int loom_stack_adopt(struct loom_stack *stack, void *memory, size_t bytes, loom_ref *ref,
