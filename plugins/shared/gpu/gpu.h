@@ -23,11 +23,11 @@ struct gpu_options {
 	uint64_t idle;
 	uint8_t resident, quick;
 	const char *arch, *cache;
-	uint32_t group; /* number of warps or waves in a block, if each of them is a worker */
+	uint32_t warps; /* number of warps or waves in a block, if each of them is a worker */
 	const char *compiler;
 	uint32_t carveout; /* CUDA only: percentage of a multiprocessor's on-chip memory that is shared memory */
 };
-extern const char *const gpu_compile_choices[], *const gpu_kernels_choices[];
+extern const char *const gpu_worker_choices[], *const gpu_compile_choices[], *const gpu_kernels_choices[];
 #define GPU_OPTIONS                                                                                                    \
 	LOOM_OPT(struct gpu_options, gpu, LOOM_OPT_I64, "auto",                                                        \
 		 "Number of the GPU in the driver. auto: the number of the device, so that :1 is GPU 1. A further " \
@@ -37,6 +37,17 @@ extern const char *const gpu_compile_choices[], *const gpu_kernels_choices[];
 		     "Workers of the device. auto: as many as the GPU keeps resident at once. For a larger number " \
 		     "the compiler spills registers until they fit.",                                                  \
 		     .section = "device.gpu", .flags = LOOM_OPT_AUTO),                                                 \
+	    LOOM_OPT(struct gpu_options, lanes, LOOM_OPT_U32, "auto",                                                  \
+		     "Threads per worker, a multiple of the 32 of a warp (AMD: of the 32 or 64 of a wavefront). auto: one " \
+		     "warp, which needs no barrier of the block, so the scheduler takes the least time. More lanes suit " \
+		     "tasks that use them.",                                                                           \
+		     .max = 1024, .section = "device.gpu", .flags = LOOM_OPT_AUTO),                                    \
+	    LOOM_OPT(struct gpu_options, worker, LOOM_OPT_ENUM, "block",                                               \
+		     "block: a worker is a block of threads. warp: a worker is a warp (AMD: a wavefront), and several "  \
+		     "workers share a block, so that the limit of resident blocks matters less.",                      \
+		     .choices = gpu_worker_choices, .section = "device.gpu"),                                          \
+	    LOOM_OPT(struct gpu_options, warps, LOOM_OPT_U32, "4", "worker = warp: workers per block.", .min = 1,      \
+		     .max = 32, .section = "device.gpu"),                                                              \
 	    LOOM_OPT(struct gpu_options, max_registers, LOOM_OPT_U32, "auto",                                          \
 		     "workers = auto: registers per thread that the program may use. A small limit makes more " \
 		     "workers resident, but the compiler spills registers (--log info shows both). auto: 128, or as many as " \
@@ -69,11 +80,12 @@ extern const char *const gpu_compile_choices[], *const gpu_kernels_choices[];
 		     "cached: takes the program from the cache if it was compiled before. always: compiles it " \
 		     "again.",    \
 		     .choices = gpu_compile_choices, .section = "device.gpu")
-/* An option whose name differs from its field, because the vendors use different words. */
-#define GPU_OPTION_AS(field, name_, ...)                                                                               \
+/* The path of the vendor's run-time compiler, which is loaded. */
+#define GPU_COMPILER(name_, help_)                                                                                     \
 	{                                                                                                              \
-		.name = name_, .offset = offsetof(struct gpu_options, field),                                          \
-		.size = sizeof(((struct gpu_options *)0)->field), __VA_ARGS__                                          \
+		.name = name_, .type = LOOM_OPT_PATH, .dflt = "", .help = help_,                                       \
+		.offset = offsetof(struct gpu_options, compiler),                                                      \
+		.size = sizeof(((struct gpu_options *)0)->compiler)                                                    \
 	}
 
 /* Limits of a GPU model. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const gpu_worker_choices[] = {"block", "warp", NULL};
 const char *const gpu_compile_choices[] = {"cached", "always", NULL};
 const char *const gpu_kernels_choices[] = {"persistent", "launched", "graph", NULL};
 

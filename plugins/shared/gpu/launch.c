@@ -106,10 +106,9 @@ static int check_fit(struct gpu *d, const struct gpu_kernel *k, int blocks, int 
 	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
 			 "%s: %d blocks must be resident at once. With %d registers for each of %d threads and %zu "
 			 "bytes of shared memory only %d are: choose smaller queues, or set workers = %d in "
-			 "[device.%s]",
+			 "[device.gpu]",
 			 d->name, blocks, k->registers, threads, shared + (size_t)k->shared,
-			 each * d->limits.multiprocessors, each * d->limits.multiprocessors * (int)d->per_block,
-			 d->driver->name);
+			 each * d->limits.multiprocessors, each * d->limits.multiprocessors * (int)d->per_block);
 }
 
 /* ---- launch ---- */
