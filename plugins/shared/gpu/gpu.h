@@ -83,7 +83,7 @@ extern const char *const gpu_worker_choices[], *const gpu_compile_choices[], *co
 /* The path of the vendor's run-time compiler, which is loaded. */
 #define GPU_COMPILER(name_, help_)                                                                                     \
 	{                                                                                                              \
-		.name = name_, .type = LOOM_OPT_PATH, .dflt = "", .help = help_,                                       \
+		.name = name_, .type = LOOM_OPT_PATH, .dflt = "", .help = help_, .flags = LOOM_OPT_TRUST,               \
 		.offset = offsetof(struct gpu_options, compiler),                                                      \
 		.size = sizeof(((struct gpu_options *)0)->compiler)                                                    \
 	}
