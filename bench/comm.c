@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures an allreduce of bfloat16 over two ranks, by loom_comm_allreduce() and by NCCL, if libnccl.so.2 is found.
+/* Measures an allreduce of bfloat16 over ranks of this host, by loom_comm_allreduce() and by NCCL, if libnccl.so.2 is found.
  *
- *   comm PLUGINS cpu|cuda [MOST]
+ *   comm PLUGINS cpu|cuda [MOST [RANKS]]
  *
- * PLUGINS is the folder of the plug-ins, MOST the largest vector in bytes (8 MiB). On GPUs the calls are in CUDA graphs of
- * 50 calls, so the time of a call includes the launch of its node. The two libraries take turns. The program prints a line
- * for each size: bytes, our time, and that of NCCL (0 without it), medians in us of rank 0. A wrong sum is an error. */
+ * PLUGINS is the folder of the plug-ins, MOST the largest vector in bytes (8 MiB), RANKS the number of ranks (2). On
+ * GPUs each rank has one, and the calls are in CUDA graphs of 50 calls, so the time of a call includes the launch of its node.
+ * The two libraries take turns. The program prints a line for each size: bytes, our time, and that of NCCL (0 without it),
+ * medians in us of rank 0. A wrong sum is an error. */
 #include <gpuloom/comm.h>
 #include <gpuloom/gpuloom.h>
 
@@ -20,14 +21,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RANKS = 2, CALLS = 50, LAUNCHES = 4, TURNS = 9, ROOM = 4096 };
+enum { RANKS_MOST = 16, CALLS = 50, LAUNCHES = 4, TURNS = 9, ROOM = 4096 };
 enum { NCCL_BFLOAT16 = 9, NCCL_SUM = 0 }; /* values of nccl.h */
 
 static struct meeting {
 	pthread_barrier_t all;
-	char given[RANKS][ROOM];
+	char given[RANKS_MOST][ROOM];
 } *meeting;
-static uint32_t rank;
+static uint32_t rank, count = 2; /* the number of ranks */
 
 static _Noreturn void fail(const char *what, const char *why)
 {
@@ -42,7 +43,7 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 		return LOOM_EINVAL;
 	memcpy(meeting->given[rank], mine, bytes);
 	pthread_barrier_wait(&meeting->all);
-	for (uint32_t r = 0; r < RANKS; r++)
+	for (uint32_t r = 0; r < count; r++)
 		memcpy((char *)all + r * bytes, meeting->given[r], bytes);
 	pthread_barrier_wait(&meeting->all);
 	return 0;
@@ -111,7 +112,7 @@ static void open_gpu(void)
 static void open_nccl(void)
 {
 	void *so = dlopen("libnccl.so.2", RTLD_NOW);
-	struct nccl_id id[RANKS] = {{{0}}}, mine = {{0}};
+	struct nccl_id id[RANKS_MOST] = {{{0}}}, mine = {{0}};
 	if (!so) {
 		if (!rank)
 			fprintf(stderr, "comm: no libnccl.so.2 here: its figures are left out\n");
@@ -123,9 +124,9 @@ static void open_nccl(void)
 	if (!rank && nc.ncclGetUniqueId(&mine))
 		fail("ncclGetUniqueId", "fails");
 	allgather(NULL, &mine, id, sizeof(mine), NULL);
-	int failed[RANKS] = {0}, fails = nc.ncclCommInitRank(&nccl, RANKS, id[0], (int)rank);
+	int failed[RANKS_MOST] = {0}, fails = nc.ncclCommInitRank(&nccl, (int)count, id[0], (int)rank);
 	allgather(NULL, &fails, failed, sizeof(fails), NULL);
-	for (uint32_t r = 0; r < RANKS; r++)
+	for (uint32_t r = 0; r < count; r++)
 		if (failed[r])
 			nccl = NULL;
 	if (!nccl && !rank)
@@ -147,9 +148,15 @@ static void call(int by_nccl, uint64_t elements)
 		fail("loom_comm_allreduce", err.text);
 }
 
-static uint16_t element(uint32_t r, uint64_t i) /* a small integer as a bfloat16, so that sums are exact */
+/* The elements are small integers, so that a bfloat16, which has 8 binary digits, has the exact sum of all ranks. */
+static uint32_t whole(uint32_t r, uint64_t i)
 {
-	float f = (float)((i * 7 + r * 3) % 31);
+	return (uint32_t)((i * 7 + r * 3) % (256 / count));
+}
+
+static uint16_t bfloat(uint32_t number)
+{
+	float f = (float)number;
 	uint32_t bits;
 	memcpy(&bits, &f, sizeof(bits));
 	return (uint16_t)(bits >> 16);
@@ -157,10 +164,10 @@ static uint16_t element(uint32_t r, uint64_t i) /* a small integer as a bfloat16
 
 static uint16_t sum_of(uint64_t i)
 {
-	float f = (float)((i * 7) % 31) + (float)((i * 7 + 3) % 31);
-	uint32_t bits;
-	memcpy(&bits, &f, sizeof(bits));
-	return (uint16_t)(bits >> 16);
+	uint32_t sum = 0;
+	for (uint32_t r = 0; r < count; r++)
+		sum += whole(r, i);
+	return bfloat(sum);
 }
 
 static void check(uint16_t *host, uint64_t elements, const char *who)
@@ -237,7 +244,7 @@ static void measure(uint64_t elements, uint16_t *host)
 
 static void run(const char *plugins, int on_gpu, uint64_t most)
 {
-	struct loom_ranks ranks = {.size = sizeof(ranks), .rank = rank, .ranks = RANKS, .allgather = allgather};
+	struct loom_ranks ranks = {.size = sizeof(ranks), .rank = rank, .ranks = count, .allgather = allgather};
 	struct loom_config *cfg;
 	struct loom_stack *stack;
 	struct loom_error err;
@@ -256,7 +263,7 @@ static void run(const char *plugins, int on_gpu, uint64_t most)
 	TRY(loom_config_set(cfg, "termination", "use", "counter", &err));
 	uint16_t *host = malloc(most);
 	for (uint64_t i = 0; i < most / 2; i++)
-		host[i] = element(rank, i);
+		host[i] = bfloat(whole(rank, i));
 	if (on_gpu) {
 		open_gpu();
 		CU(cuMemAlloc_v2(&in, most));
@@ -284,22 +291,26 @@ int main(int argc, char **argv)
 	pthread_barrierattr_t shared;
 	int failed = 0, status;
 	if (argc < 3)
-		fail("usage", "comm PLUGINS cpu|cuda [MOST]");
+		fail("usage", "comm PLUGINS cpu|cuda [MOST [RANKS]]");
+	if (argc > 4)
+		count = (uint32_t)strtoul(argv[4], NULL, 10);
+	if (count < 2 || count > RANKS_MOST)
+		fail(argv[4], "the number of ranks is from 2 to 16");
 	meeting = mmap(NULL, sizeof(*meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pthread_barrierattr_init(&shared);
 	pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
-	pthread_barrier_init(&meeting->all, &shared, RANKS);
-	pid_t child[RANKS];
-	for (rank = 0; rank < RANKS; rank++) {
+	pthread_barrier_init(&meeting->all, &shared, count);
+	pid_t child[RANKS_MOST];
+	for (rank = 0; rank < count; rank++) {
 		child[rank] = fork();
 		if (!child[rank])
 			run(argv[1], !strcmp(argv[2], "cuda"), argc > 3 ? strtoull(argv[3], NULL, 10) : 8 << 20);
 	}
-	/* A rank that fails leaves the other in a barrier, so the other is ended. */
-	for (uint32_t n = 0; n < RANKS; n++) {
+	/* A rank that fails leaves the others in a barrier, so these are ended. */
+	for (uint32_t n = 0; n < count; n++) {
 		pid_t ended = wait(&status);
 		if (!failed && status)
-			for (uint32_t r = 0; r < RANKS; r++)
+			for (uint32_t r = 0; r < count; r++)
 				if (child[r] != ended)
 					kill(child[r], SIGKILL);
 		failed |= status;

@@ -536,6 +536,9 @@ use = host
 END
 expect 0 'verified' "$G" run "$tmp/checks.ini" --set workload.checks.seconds=0
 expect 124 'time_limit reached while a sample was verified' "$G" run "$tmp/checks.ini" --set run.time_limit=300ms
+# Without a terminal and --watch, the first line comes after ten seconds. The end of this script looks for it.
+"$G" run "$tmp/checks.ini" >/dev/null 2>"$tmp/unwatched" </dev/null &
+unwatched=$!
 "$G" run "$tmp/checks.ini" --watch >"$tmp/out" 2>"$tmp/err" </dev/null &
 run=$!
 soon 'grep -q "verifying for .* done, about .* left" "$tmp/err"' || fail 'a check does not report its progress'
@@ -634,4 +637,6 @@ exec_conf "$tmp/script.ini" "$tmp/script"
 expect 4 'Exec format error; a script needs a first line such as #!/bin/sh' "$G" run "$tmp/script.ini" --samples 1
 expect 2 'raise that limit' sh -c "ulimit -n 8; exec '$G' run conf/fib.ini --samples 1"
 expect 0 'File too large' sh -c "(ulimit -f 0; exec '$G' run conf/fib.ini --samples 1) 2>&1 | cat" # through cat, because no file can take the message
+soon 'grep -q "verifying for [0-9]* s, .* about .* left" "$tmp/unwatched"' || fail 'a long check without a terminal is silent'
+kill -KILL $unwatched
 finish

@@ -4,7 +4,7 @@
 . tests/lib.sh
 [ -e "$B/plugins/device_cuda.so" ] || skip 'device_cuda is not built here'
 export XDG_CACHE_HOME="$tmp/cache"
-device=cuda wave=32 group=warp brief=
+device=cuda wave=32 brief=
 . tests/gpu/runs.sh
 
 # Without a driver there is one message, and no program is compiled.
@@ -183,6 +183,7 @@ failing_runs cuDeviceGetPCIBusId cuMemFree cuMemFreeHost cuMemHostUnregister cuM
 	cuDevicePrimaryCtxRelease cuDeviceGetHostAtomicCapabilities
 run mgws memset 4 'CUDA_ERROR_NO_DEVICE .*make an NVIDIA GPU visible' init
 run mgws memset 4 'compute capability 6.0: 7.0 or later' old-gpu
+run mgws memset 2 "unknown key 'nvrtc' in .device.gpu.; it belongs in .device.cuda." none --set device.gpu.nvrtc=x
 run mgws memset 4 'nvrtc = in' none --set device.cuda.nvrtc=/nonexistent/libnvrtc.so
 refused_runs
 finish

@@ -4,7 +4,7 @@
 . tests/lib.sh
 [ -e "$B/plugins/device_hip.so" ] || skip 'device_hip is not built here'
 export XDG_CACHE_HOME="$tmp/cache"
-device=hip wave=64 group=wave
+device=hip wave=64
 brief=yes # tests/check-device-cuda.sh runs all combinations of the code that the vendors share
 . tests/gpu/runs.sh
 

@@ -8,6 +8,10 @@ need python3
 root=$PWD
 
 expect 0 '' "$G" papers --check
+# A copy of a build folder finds the confs beside it.
+mkdir -p "$tmp/copy/build/plugins" "$tmp/copy/results"
+cp "$B/gpuloom" "$tmp/copy/build/" && cp -r conf "$tmp/copy/" && cp results/papers.ini "$tmp/copy/results/"
+expect 0 'MGWS|mgws' "$tmp/copy/build/gpuloom" papers
 expect 0 '' "$G" papers --page
 diff -u docs/papers.md "$tmp/out" >"$tmp/diff" || { fail 'docs/papers.md: run `gpuloom papers --page >docs/papers.md`'; head -n 40 "$tmp/diff"; }
 [ "$(du -sk results | cut -f1)" -le 3072 ] || fail 'results/ has more than 3 MB'

@@ -95,4 +95,43 @@ if not wrong(schema, schema, good, ""):
 print(checked, "documents and lines")
 sys.exit(failed or checked < 15)
 END
+
+# A value that names something to load, run or write is taken from a result only with --trust. So each option that takes a
+# text or a path needs the flag LOOM_OPT_TRUST, or a reason here why its value may be that of a stranger.
+"$G" config schema --json >"$tmp/options.json" || fail 'no schema of the options'
+python3 - "$tmp/options.json" <<'END' || fail 'an option has neither LOOM_OPT_TRUST nor a reason'
+import json, sys
+
+read_only = {  # files of which only the content is read, as data
+    "device_cpu.powercap", "sched_plan.load", "trigger.sim_platform", "workload_bfs.path", "workload_contains.path",
+    "workload_contains.index", "workload_makespan.trace", "workload_ragged.trace"}
+names = {  # words that select or describe something, and name no file
+    "run.title": "shown in results",
+    "device_cuda.arch": "word of the compiler's option -arch", "device_hip.arch": "word of the compiler's option --offload-arch",
+    "device_sim.schedule": "order of simulated workers", "transport_p2p.placement": "a place of memory",
+    "trigger.provider": "name of a provider that libfabric has already", "trigger.address": "address of a network interface",
+    "trigger.sim_dead": "numbers of ranks", "workload_contains.glob": "pattern of names below `path`",
+    "workload_contains.word": "the word to search for", "workload_exec.metrics": "names of metrics",
+    "workload_exec.expect": "names and values of metrics"}
+schema, seen, wrong = json.load(open(sys.argv[1])), set(), 0
+rows = [(section, row) for section, rows in schema["core"].items() if section != "sweep"  # rerun.c drops sweeps of a result
+        for row in rows]
+rows += [(p["name"], row) for p in schema["plugins"] for row in p["options"]]
+for owner, row in rows:
+    if row["type"] not in ("str", "path"):
+        continue
+    names_of = {"%s.%s" % (o, row["name"]) for o in (owner, row.get("section"))}
+    reasons = names_of & (read_only | set(names))
+    seen |= reasons
+    if row["trust"] == bool(reasons):
+        wrong = 1
+        print("%s.%s" % (owner, row["name"]), "has LOOM_OPT_TRUST and a reason against it" if reasons else
+              "takes a text: set LOOM_OPT_TRUST if its value is loaded, run or written; else add it to this test with the reason")
+built = {p["name"] for p in schema["plugins"]} | {row.get("section") for _, row in rows} | set(schema["core"])
+for name in (read_only | set(names)) - seen:
+    if name.rsplit(".", 1)[0] in built:
+        wrong = 1
+        print(name, "is no option any more")
+sys.exit(wrong or len(seen) < 15)
+END
 finish

@@ -906,7 +906,7 @@ TEST(unknown)
 		{"[x-mine]\na.b = 1\na.c-d = 2\n", ""}, /* keys of the user's own sections may contain dots */
 		{"[s]\ncuont = 1\n", "2:1 unknown key 'cuont' in [s]; did you mean 'count'?"},
 		{"[s]\nLimit = 1\n", "2:1 unknown key 'Limit' in [s]; it belongs in [qos.throttle]"},
-		{"[s]\ntwin = 1\n", "2:1 unknown key 'twin' in [s]" SEE},
+		{"[s]\ntwin = 1\n", "2:1 unknown key 'twin' in [s]; it belongs in [qos.throttle] or [other]"},
 		{"[s]\nfoobar = 1\n", "2:1 unknown key 'foobar' in [s]" SEE},
 		{"[empty]\nfoobar = 1\n", "2:1 unknown key 'foobar' in [empty]"},
 		/* A section that is declared twice has the keys of both declarations. */

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <gpuloom/gpuloom.h>
@@ -591,6 +592,141 @@ TEST(streams)
 	cu.cuStreamDestroy(other);
 }
 
+/* A thread that launches a graph again and again, without regard for stops. */
+struct launcher {
+	struct embedder e;
+	void *stream, *graph;
+	unsigned launches;
+};
+
+static void *launch_graph(void *arg)
+{
+	struct launcher *l = arg;
+	for (unsigned i = 0; i < l->launches; i++)
+		CU_ASSERT_EQUAL(cu.cuGraphLaunch(l->graph, l->stream), 0);
+	return NULL;
+}
+
+static void capture(struct launcher *l)
+{
+	void *graph;
+	CU_ASSERT_EQUAL_FATAL(cu.cuStreamBeginCapture(l->stream, 0), 0);
+	enqueue(&l->e, l->stream, 1, EMBED_COUNT, 0);
+	enqueue(&l->e, l->stream, 2, EMBED_TREE, 1);
+	CU_ASSERT_EQUAL_FATAL(cu.cuStreamEndCapture(l->stream, &graph), 0);
+	CU_ASSERT_EQUAL_FATAL(cu.cuGraphInstantiate(&l->graph, graph, 0), 0);
+	cu.cuGraphDestroy(graph);
+}
+
+/* Returns the number of tasks that ran since the last call of ran(), while workers may run. */
+static uint64_t seen(const struct embedder *e)
+{
+	return __atomic_load_n((const uint64_t *)e->host, __ATOMIC_RELAXED);
+}
+
+/* Waits until nothing of the stream is left, and checks that the rest of it did nothing. */
+static void end_stream(struct launcher *l)
+{
+	CU_ASSERT_EQUAL(cu.cuStreamSynchronize(l->stream), 0);
+	CU_ASSERT_EQUAL(ran(&l->e), 0);
+	cu.cuGraphExecDestroy(l->graph);
+}
+
+/* A stop while launches of a graph are in the stream, and more follow. A replay runs 7 tasks. */
+TEST(graphs_stop)
+{
+	struct launcher l = {.launches = 300};
+	struct embedder *e = &l.e;
+	uint64_t slowest = 0;
+	open_with(e, "4", "20s");
+	if (devices() > 1 || resident() || !find_driver()) {
+		shut(e);
+		return;
+	}
+	int fake = CALLS("cuInit") != 0, stops = fake ? 4 : 20;
+	if (!fake)
+		l.launches = 20000;
+	CU_ASSERT_EQUAL_FATAL(cu.cuStreamCreate(&l.stream, 1), 0);
+	for (int i = 0; i < stops; i++) {
+		pthread_t thread;
+		uint64_t until = 1 + xorshift(&seed) % (7ull * l.launches / 2);
+		enqueue(e, l.stream, 5, EMBED_COUNT, 0);
+		ok(e, await(e));
+		CU_ASSERT_EQUAL(ran(e), 5);
+		capture(&l);
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, launch_graph, &l), 0);
+		while (seen(e) < until)
+			usleep(20);
+		uint64_t began = loom__now_ns();
+		loom_stack_stop(e->stack);
+		REFUSED(await(e), LOOM_EINTR, e->err, "ended the runs of graphs&capture new graphs");
+		uint64_t took = loom__now_ns() - began;
+		slowest = took > slowest ? took : slowest;
+		CU_ASSERT(ran(e) < 7ull * l.launches);
+		/* The thread may still launch the graph. */
+		submit(e, 3, EMBED_TREE, 2);
+		ok(e, run_soon(e));
+		CU_ASSERT_EQUAL(ran(e), 21);
+		pthread_join(thread, NULL);
+		end_stream(&l);
+		if (i == 0) {
+			took = loom__now_ns() - began;
+			printf("  %u launches were over %.1f ms after the stop\n", l.launches, (double)took / 1e6);
+		}
+	}
+	printf("  the slowest of %d stops took %.2f ms\n", stops, (double)slowest / 1e6);
+	cu.cuStreamDestroy(l.stream);
+	shut(e);
+}
+
+/* A stop between two launches of a graph stays until a call has returned it. Adding memory ends graphs, too. */
+TEST(graphs_stop_between)
+{
+	struct launcher l = {.launches = 2};
+	struct embedder *e = &l.e;
+	loom_ref ref;
+	void *host;
+	open_with(e, "4", "20s");
+	if (devices() > 1 || resident() || !find_driver()) {
+		shut(e);
+		return;
+	}
+	CU_ASSERT_EQUAL_FATAL(cu.cuStreamCreate(&l.stream, 1), 0);
+	for (int i = 0; i < 4; i++) {
+		submit(e, 2, EMBED_COUNT, 0);
+		ok(e, loom_stack_enqueue(e->stack, l.stream, &e->err));
+		loom_stack_stop(e->stack); /* no graph is valid, so this stop ends at most the run in the stream */
+		int rc = await(e);
+		CU_ASSERT(rc == 0 || rc == LOOM_EINTR);
+		enqueue(e, l.stream, 2, EMBED_COUNT, 0);
+		ok(e, await(e));
+		ran(e);
+		capture(&l);
+		launch_graph(&l);
+		CU_ASSERT_EQUAL(cu.cuStreamSynchronize(l.stream), 0);
+		CU_ASSERT_EQUAL(ran(e), 14);
+		if (i == 3)
+			ok(e, loom_stack_alloc(e->stack, 64, &ref, &host, &e->err));
+		else
+			loom_stack_stop(e->stack);
+		launch_graph(&l);
+		CU_ASSERT_EQUAL(cu.cuStreamSynchronize(l.stream), 0);
+		CU_ASSERT_EQUAL(ran(e), 0);
+		if (i < 3) {
+			submit(e, 1, EMBED_COUNT, 0);
+			REFUSED(loom_stack_enqueue(e->stack, l.stream, &e->err), LOOM_EINTR, e->err, "capture new graphs");
+			rc = i == 0 ? await(e) : i == 1 ? run(e) : loom_stack_start(e->stack, &e->err);
+			CU_ASSERT_EQUAL(rc, LOOM_EINTR);
+			ok(e, run(e)); /* the submitted task is still there */
+			CU_ASSERT_EQUAL(ran(e), 1);
+		}
+		launch_graph(&l);
+		end_stream(&l);
+	}
+	cu.cuStreamDestroy(l.stream);
+	shut(e);
+}
+
 TEST(adopted)
 {
 	struct embedder e;
@@ -620,6 +756,17 @@ TEST(adopted)
 	REFUSED(loom_stack_adopt(e.stack, host, 0, &ref, &e.err), LOOM_EINVAL, e.err, "no memory to adopt");
 	e.ref = own;
 	e.host = line;
+	/* Freed memory. The memory of the driver without a GPU is in this process, so any pages stand for it. */
+	if (find_driver() && !CALLS("cuInit")) {
+		CU_ASSERT_EQUAL_FATAL(cu.cuMemAlloc(&at, 1 << 20), 0);
+		cu.cuMemFree(at);
+	} else {
+		void *pages = mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		munmap(pages, 1 << 20);
+		at = (uint64_t)(uintptr_t)pages;
+	}
+	REFUSED(loom_stack_adopt(e.stack, (void *)(uintptr_t)at, 1 << 20, &ref, &e.err), LOOM_EINVAL, e.err,
+		"no memory at&were freed");
 	if (find_driver() && !has_cpu()) {
 		int fake = CALLS("cuInit") != 0;
 		uint64_t words[8] = {0};

@@ -114,20 +114,27 @@ static int is_declared(const struct loom_config *cfg, const char *section, const
 	return 0;
 }
 
-/* Returns the section of the key if exactly one section has it, else NULL. */
-static const char *home_of(const struct loom_config *cfg, const char *key)
+/* Adds the sections that have this key, if there are no more than three: "; it belongs in [a] or [b]". */
+static void add_homes(const struct loom_config *cfg, const char *key, struct loom__text *hint)
 {
-	const char *home = NULL;
+	const char *home[3];
+	size_t homes = 0;
 	for (const struct loom__declared *d = cfg->declared; d; d = d->next)
 		for (const struct loom_opt *row = d->rows; row->name; row++) {
 			const char *own = row->section ? row->section : d->section;
-			if (!loom__same(row->name, key))
+			const char *dot = strrchr(own, '.');
+			size_t i = 0;
+			if (!loom__same(row->name, key) || (dot && dot[1] >= '0' && dot[1] <= '9')) /* as device.cuda.0 */
 				continue;
-			if (home && !loom__same(home, own))
-				return NULL;
-			home = own;
+			while (i < homes && !loom__same(home[i], own))
+				i++;
+			if (i == sizeof(home) / sizeof(home[0]))
+				return;
+			home[i] = own;
+			homes += i == homes;
 		}
-	return home;
+	for (size_t i = 0; i < homes; i++)
+		loom__text_add(hint, "%s[%s]", i ? " or " : "; it belongs in ", home[i]);
 }
 
 /* Returns a section with a similar name. If there is none, returns one whose name ends with a dot and this word, as
@@ -166,12 +173,11 @@ static void report_key(const struct loom_config *cfg, const struct loom__entry *
 		       struct loom__diag *diag)
 {
 	struct loom__text hint = {0};
-	const char *nearest = nearest_key(cfg, e->section, e->key), *home = home_of(cfg, e->key);
-	if (nearest)
+	const char *nearest = nearest_key(cfg, e->section, e->key);
+	add_homes(cfg, e->key, &hint);
+	if (!hint.length && nearest)
 		loom__text_add(&hint, "; did you mean '%s'?", nearest);
-	else if (home)
-		loom__text_add(&hint, "; it belongs in [%s]", home);
-	else if (d->owner[0])
+	if (!hint.length && d->owner[0])
 		loom__text_add(&hint, " (see: gpuloom describe %s)", d->owner);
 	loom__diag_add(diag, 0, e->file, e->line, e->column, "unknown key '%s' in [%s]%s", e->spelling, e->section,
 		       hint.length && loom__text_ok(&hint) ? hint.at : "");

@@ -412,6 +412,7 @@ void loom__result_end(struct loom_result *r, int code, const struct loom_error *
 static int rest(struct loom_stack *s, int rc, struct loom_error *err)
 {
 	struct loom_error ending;
+	rc = rc ? rc : loom__graphs_stopped(s, err);
 	int stays = !rc && s->stays, ended = 0;
 	/* Let devices prepare for the next run, if no value that they reset depends on its number of tasks. */
 	for (uint32_t d = 0; stays && s->resets && !loom__resets_vary(s) && d < s->layout.devices && !ended; d++)
@@ -510,6 +511,8 @@ static int start(struct loom_stack *s, int how, struct loom_error *err)
 		return leave(s, rc, err); /* does not call rest(), because the workers may still execute a run */
 	if (s->selected[LOOM_WORKLOAD])
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "the conf selects a workload: loom_stack_run() runs it");
+	if (!rc)
+		rc = loom__graphs_stopped(s, err);
 	if (!rc)
 		rc = loom__stack_prepare(s, err);
 	if (!rc)

@@ -147,7 +147,7 @@ static int enqueue(struct loom_stack *s, void *stream, int captures, struct loom
 		return rc;
 	if (captures) {
 		q->kept += n;
-		s->captured = 1;
+		__atomic_store_n(&s->captured, 1, __ATOMIC_RELEASE); /* s->ctl is valid: loom_stack_stop() uses it */
 	} else {
 		q->put += n;
 		q->end[q->begun++ % SAMPLES] = q->put;
@@ -171,6 +171,8 @@ int loom_stack_enqueue(struct loom_stack *s, void *stream, struct loom_error *er
 				s->submitted_count, LOOM__SMALL_SET);
 	if (!rc)
 		rc = s->device[0].ops->captures(s->device[0].self, stream, &captures, err);
+	/* loom_stack_wait() returns the request, and retires the launch. */
+	rc = rc ? rc : loom__graphs_stopped(s, err);
 	if (rc)
 		return rc;
 	int ready = s->slots && s->launched && s->composed && s->submitted_count <= s->held;
@@ -189,6 +191,14 @@ int loom_stack_enqueue(struct loom_stack *s, void *stream, struct loom_error *er
 	if (!ready)
 		rc = prepare(s, err);
 	return rc ? rc : enqueue(s, stream, captures, err);
+}
+
+int loom__graphs_stopped(struct loom_stack *s, struct loom_error *err)
+{
+	if (!s->launched || !s->captured || !__atomic_load_n(&s->ctl->stop_graphs, __ATOMIC_ACQUIRE))
+		return 0;
+	__atomic_store_n(&s->ctl->stop, 1u, __ATOMIC_RELAXED);
+	return LOOM__FAIL(err, LOOM_EINTR, "loom_stack_stop() has ended the runs of graphs: capture new graphs");
 }
 
 /* Reports the first error of samples that have ended. */

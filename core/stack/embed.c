@@ -218,7 +218,8 @@ static int find_owner(struct loom_stack *s, void *at, size_t bytes, struct loom_
 		uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)at / page * page;
 		if (msync((void *)begin, (uintptr_t)at + bytes - begin, MS_ASYNC) && errno == ENOMEM)
 			return LOOM__FAIL(err, LOOM_EINVAL,
-					  "memory at %p: the process has not mapped all of the %zu bytes", at, bytes);
+					  "no memory at %p: neither this process nor a GPU of the stack has all of these %zu bytes: "
+					  "they were freed, or belong to a GPU that [run] devices does not name", at, bytes);
 		*memory = (struct loom_memory){.size = sizeof(*memory), .bytes = bytes, .fd = -1, .device = -1, .host = at};
 		rc = 0;
 	}
@@ -332,6 +333,11 @@ void loom_stack_stop(struct loom_stack *s)
 	int number = errno; /* the errno of the code that a signal may have interrupted */
 	if (loom__stack_own(s, NULL))
 		return;
+	/* The first worker of each run of a graph reads this word. Release: pairs with the acquire in
+	 * loom__graphs_stopped(), after which a new launch may clear the word. It is set before the request is counted, so
+	 * that the thread which sees the request does not begin a new launch before. */
+	if (__atomic_load_n(&s->captured, __ATOMIC_ACQUIRE))
+		__atomic_store_n(&s->ctl->stop_graphs, 1u, __ATOMIC_RELEASE);
 	/* Release: pairs with the acquire in wait_all(), so that the waiting thread sees the request after wake() has
 	 * woken it. Sequentially consistent: either loom__gate_begin() sees the request, or wake() the sample. The first
 	 * request of a workload wakes no thread, because the run ends after the current sample. */

@@ -209,6 +209,7 @@ int loom__stack_launch(struct loom_stack *s, struct loom_error *err)
 	int rc = loom__resets_make(s, err);
 	if (rc)
 		return rc;
+	__atomic_store_n(&s->captured, 0, __ATOMIC_RELAXED); /* graphs of an earlier launch do nothing any more */
 	*s->ctl = (struct loom_ctl){0};
 	s->samples_done = 0;
 	s->launches++;

@@ -128,7 +128,7 @@ struct loom_stack {
 	struct loom_counters *counters; /* [layout.workers]; in host memory, or an image */
 	int launched; /* 1: workers exist; between samples they wait for the next sample */
 	uint64_t enqueued; /* number of samples in streams since the last loom_stack_wait() */
-	int captured;	   /* 1: some samples are in graphs of the program */
+	int captured;	   /* 1: some samples of this launch are in graphs of the program; loom_stack_stop() reads it */
 	struct loom__slots *slots; /* tasks of the samples in streams and graphs */
 	int running;  /* 1: loom_stack_start() has begun a run that loom_stack_wait() has not ended */
 	int stuck;    /* 1: workers have not left after a stop */

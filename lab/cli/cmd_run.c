@@ -163,6 +163,7 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 	int first = !ranks || !ranks->rank; /* rank 0 prints for all ranks */
 	struct beside beside = {.watch = {.cli = cli,
 					  .line = cli->err_is_tty && !a->quiet && first,
+					  .silent = (a->quiet && !a->watch) || !first,
 					  .workers = a->watch && first},
 				.derived = &a->derived};
 	struct loom__run_hooks hooks = {

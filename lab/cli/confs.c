@@ -21,10 +21,10 @@ static int is_folder(const char *path)
 /* The path of the folder follows from the path of the command. */
 char *loom__confs_folder(const struct loom__cli *cli)
 {
-	/* A build folder, build/ or for example build/address/, contains layout.h beside the command. */
+	/* A build folder, build/ or for example build/address/, contains plugins/ beside the command, also in a copy. */
 	static const struct {
 		const char *mark, *folder;
-	} places[] = {{"layout.h", "../conf"}, {"layout.h", "../../conf"}, {NULL, "../share/gpuloom/conf"}};
+	} places[] = {{"plugins", "../conf"}, {"plugins", "../../conf"}, {NULL, "../share/gpuloom/conf"}};
 	const char *slash = cli->self ? strrchr(cli->self, '/') : NULL;
 	char path[PATH_MAX];
 	for (size_t i = 0; slash && i < LOOM__COUNT(places); i++) {

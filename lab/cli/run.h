@@ -47,7 +47,8 @@ int loom__rank_threads_finish(struct loom__rank_threads *c, int code, struct loo
 /* Progress of a run: one line, or also all workers. */
 struct loom__watch {
 	const struct loom__cli *cli;
-	int line;            /* 1: prints a line if stderr is a terminal */
+	int line;            /* 1: prints a line, because stderr is a terminal */
+	int silent;          /* 1: prints no progress of a verification either */
 	int workers;         /* 1: --watch was given */
 	uint64_t drawn_ns;
 	uint64_t beat_ns;    /* time of the last progress line */

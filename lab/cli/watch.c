@@ -12,6 +12,8 @@
 #define REDRAW_NS 200000000ull
 /* The interval between progress lines during a long sample. */
 #define BEAT_NS 1000000000ull
+/* The same for a verification where stderr is no terminal: a log gets few lines, but a long verification is not silent. */
+#define LOG_BEAT_NS 10000000000ull
 
 static void rewind_lines(struct loom__watch *w)
 {
@@ -82,11 +84,11 @@ static uint64_t cpu_time_ns(void)
 }
 
 /* Starts a progress line with "sample 2/5". Returns 0 if it is too early for another line. */
-static int begin_beat(struct loom__watch *w, const struct loom_stack *s, uint64_t since_ns, uint64_t now)
+static int begin_beat(struct loom__watch *w, const struct loom_stack *s, uint64_t every_ns, uint64_t since_ns, uint64_t now)
 {
 	uint32_t warmups = s->plan.run.warmup;
 	int warm = w->executions < warmups;
-	if (!(w->workers || w->line) || since_ns < BEAT_NS || now - w->beat_ns < BEAT_NS)
+	if (since_ns < every_ns || now - w->beat_ns < every_ns)
 		return 0;
 	fprintf(stderr, "%s%s %zu/%u", w->cli->err_is_tty ? "\r\033[K" : "", warm ? "warm-up" : "sample",
 		(warm ? w->executions : w->executions - warmups) + 1, warm ? warmups : s->plan.run.samples);
@@ -101,7 +103,7 @@ void loom__watch_beat(void *arg, const struct loom_stack *s, uint64_t since_ns)
 	struct loom__watch *w = arg;
 	uint64_t now = loom__now_ns(), cpu = cpu_time_ns();
 	int shown = w->beat_ns > now - since_ns;
-	if (!begin_beat(w, s, since_ns, now))
+	if (!(w->workers || w->line) || !begin_beat(w, s, BEAT_NS, since_ns, now))
 		return;
 	fprintf(stderr, "  in progress for %.0f s of at most %.4g s", (double)since_ns / 1e9,
 		(double)s->plan.run.timeout / 1e9);
@@ -117,7 +119,7 @@ void loom__watch_verifying(void *arg, const struct loom_stack *s, uint64_t since
 	struct loom__watch *w = arg;
 	uint64_t now = loom__now_ns();
 	double seconds = (double)since_ns / 1e9;
-	if (!begin_beat(w, s, since_ns, now))
+	if (w->silent || !begin_beat(w, s, w->workers || w->line ? BEAT_NS : LOG_BEAT_NS, since_ns, now))
 		return;
 	fprintf(stderr, "  verifying for %.0f s, %.0f %% done", seconds, 100 * done);
 	if (done > 0)

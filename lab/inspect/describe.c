@@ -277,6 +277,7 @@ cJSON *loom__describe_row_json(const struct loom_opt *o)
 	loom__json_add_bool(j, "required", o->flags & LOOM_OPT_REQUIRED);
 	loom__json_add_bool(j, "auto", o->flags & LOOM_OPT_AUTO);
 	loom__json_add_bool(j, "deprecated", o->flags & LOOM_OPT_DEPRECATED);
+	loom__json_add_bool(j, "trust", o->flags & (LOOM_OPT_TRUST | LOOM__OPT_FILE | LOOM__OPT_FILES | LOOM__OPT_FOLDERS));
 	if (o->type == LOOM_OPT_ENUM && o->choices) {
 		cJSON *choices = loom__json_add_array(j, "choices");
 		for (size_t i = 0; o->choices[i]; i++)

@@ -2,24 +2,11 @@
 /* An AMD GPU as a device: options and descriptor. */
 #include "runtime.h"
 
-static const char *const worker_choices[] = {"block", "wave", NULL};
-
 static const struct loom_opt rows[] = {
     GPU_OPTIONS,
-    LOOM_OPT(struct gpu_options, lanes, LOOM_OPT_U32, "auto",
-	     "Threads per worker, a multiple of the wavefront's 32 or 64. auto: one wavefront, which needs no barrier "
-	     "of the block. More lanes suit tasks that use them.",
-	     .min = 0, .max = 1024, .flags = LOOM_OPT_AUTO),
-    LOOM_OPT(struct gpu_options, worker, LOOM_OPT_ENUM, "block",
-	     "block: a worker is a block of threads. wave: a worker is a wavefront, and several workers share a block, "
-	     "so that the limit of resident blocks matters less.",
-	     .choices = worker_choices),
-    GPU_OPTION_AS(group, "waves", .type = LOOM_OPT_U32, .dflt = "4", .help = "worker = wave: workers per block.",
-		  .min = 1, .max = 16),
     LOOM_OPT(struct gpu_options, arch, LOOM_OPT_STR, "",
 	     "Architecture to compile for, as in gfx90a. Empty: that of this GPU."),
-    GPU_OPTION_AS(compiler, "hiprtc", .type = LOOM_OPT_PATH, .dflt = "",
-		  .help = "Path of the run-time compiler, libhiprtc.so. Empty: where ROCm installs it."),
+    GPU_COMPILER("hiprtc", "Path of the run-time compiler, libhiprtc.so. Empty: where ROCm installs it."),
     {.name = NULL},
 };
 

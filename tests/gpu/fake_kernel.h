@@ -131,6 +131,9 @@ struct worker {
 	struct loom_lanes together;
 	void *local;
 	struct loom_gpu_launch *record;
+	/* from the record; kernels of old graphs may run while the host writes the record of a new launch */
+	struct loom_gpu_gate *gate;
+	struct loom_ctl *host;
 	struct stream *stream;
 	uint64_t step;
 	struct loom_gpu_order order;
@@ -349,6 +352,33 @@ static void reset(struct worker *w)
 		((struct loom_task *)l->initial)[i] = w->order.tasks[i];
 }
 
+/* These three work like loom_gpu_is_revoked(), loom_gpu_leave() and loom_gpu_enter() in kernel.dev.h. */
+static int is_revoked(const struct worker *w)
+{
+	return loom_load_relaxed_dev(&w->gate->permit) >> 32 != w->order.launch;
+}
+
+static void leave(struct worker *w)
+{
+	if (w->order.kept == LOOM_GPU_CAPTURED)
+		loom_fetch_add_release_dev(&w->gate->permit, ~(uint64_t)0);
+}
+
+static int enter(struct worker *w)
+{
+	if (w->order.kept != LOOM_GPU_CAPTURED)
+		return 1;
+	uint32_t stops = w->ctx.worker == w->ctx.first ? loom_load_relaxed_sys(&w->host->stop_graphs) : 0;
+	int stays = loom_fetch_add_acquire_dev(&w->gate->permit, (uint64_t)1) >> 32 == w->order.launch;
+	if (stays && stops) {
+		loom_store_relaxed_dev((uint32_t *)&w->gate->permit + 1, 0u);
+		stays = 0;
+	}
+	if (!stays)
+		leave(w);
+	return stays;
+}
+
 /* Works like loom_gpu_meet() and loom_gpu_await_this() in kernel.dev.h. Returns the phase, or LOOM_PHASE_RETIRE. */
 static uint32_t await_this(struct worker *w, uint32_t go)
 {
@@ -357,8 +387,17 @@ static uint32_t await_this(struct worker *w, uint32_t go)
 	int meets = LOOM_PHASE_IS_GO(w->order.phase), first = c->worker == c->first;
 	const uint32_t *word = first && !meets ? &l->ctl->phase : w->order.flags ? &l->gate->met : &c->ctl->phase;
 	uint32_t phase;
-	while ((phase = loom_load_acquire_sys(word)) != go && (phase != LOOM_PHASE_RETIRE || meets) && !killed(w))
+	int may_leave = w->order.kept == LOOM_GPU_CAPTURED;
+	while ((phase = loom_load_acquire_sys(word)) != go && (phase != LOOM_PHASE_RETIRE || meets) && !killed(w)) {
+		if (may_leave && is_revoked(w)) { /* works like loom_gpu_await_meeting() */
+			uint32_t all = loom_load_relaxed_dev(&l->gate->arrived);
+			while (all && all != c->count)
+				if (loom_cas_acq_rel_dev(&l->gate->arrived, &all, all - 1))
+					return LOOM_PHASE_RETIRE;
+			may_leave = 0;
+		}
 		fake_yield();
+	}
 	if (killed(w))
 		phase = LOOM_PHASE_RETIRE;
 	if (first && !meets) {
@@ -462,9 +501,11 @@ static void *worker_main(void *arg)
 	struct worker *w = arg;
 	struct loom_gpu_launch *l = w->record;
 	struct loom_ctx *c = &w->ctx;
-	int kept = (int)w->order.kept, resident = kept == LOOM_GPU_RESIDENT;
+	int kept = (int)w->order.kept, resident = kept == LOOM_GPU_RESIDENT, enters = enter(w);
 	uint32_t go = LOOM_GPU_NO_PHASE;
 	do {
+		if (!enters)
+			break;
 		stage(w, LOOM_GPU_PARKED);
 		uint32_t ready = !kept				? watch(w, 0, 3)
 				 : go == LOOM_GPU_NO_PHASE ? w->order.phase
@@ -518,6 +559,8 @@ static void *worker_main(void *arg)
 	} while (!kept || resident);
 	if (resident)
 		part(w);
+	if (enters)
+		leave(w);
 	free(w->local);
 	__atomic_fetch_add(&w->stream->left, 1, __ATOMIC_ACQ_REL);
 	return NULL;
@@ -554,20 +597,27 @@ static void *step_main(void *arg)
 	return NULL;
 }
 
+/* Held by copies, and while a kernel reads its record. */
+static pthread_mutex_t fake_copies = PTHREAD_MUTEX_INITIALIZER;
+
 /* Starts the workers of a kernel. */
 static struct worker *start_workers(struct module *m, struct stream *s, uint64_t step, struct loom_gpu_order order,
 				    void *(*run)(void *))
 {
+	pthread_mutex_lock(&fake_copies);
 	uint32_t count = m->launch.count; /* the number of workers, several of which may share a block */
 	struct worker *all = calloc(count, sizeof(*all));
 	for (uint32_t i = 0; i < count; i++) {
 		all[i].record = &m->launch;
+		all[i].gate = m->launch.gate;
+		all[i].host = m->launch.ctl;
 		all[i].stream = s;
 		all[i].step = step;
 		all[i].order = order;
 		all[i].local = calloc(1, m->launch.local_bytes + 64);
 		fill(&all[i], i);
 	}
+	pthread_mutex_unlock(&fake_copies);
 	for (uint32_t i = 0; i < count; i++)
 		if (pthread_create(&all[i].thread, NULL, run, &all[i]) != 0)
 			exit(99);
@@ -586,7 +636,9 @@ static void run_step(struct stream *s, const struct call *call)
 
 static void run_enqueued(struct stream *s, const struct call *call)
 {
+	pthread_mutex_lock(&fake_copies);
 	uint32_t count = call->sample->launch.count; /* a copy, because the next launch may change the record */
+	pthread_mutex_unlock(&fake_copies);
 	struct worker *all = start_workers(call->sample, s, 0, call->order, main_of(call->sample));
 	for (uint32_t i = 0; i < count; i++)
 		pthread_join(all[i].thread, NULL);
@@ -773,12 +825,14 @@ FAKE_FN void *fake_memory(size_t align, size_t bytes)
 FAKE_FN void fake_copy(void *to, const void *from, size_t bytes)
 {
 	size_t i = 0;
+	pthread_mutex_lock(&fake_copies);
 	if (((uintptr_t)to | (uintptr_t)from) % 4 == 0)
 		for (; i + 4 <= bytes; i += 4)
 			__atomic_store_n((uint32_t *)to + i / 4,
-					 __atomic_load_n((const uint32_t *)from + i / 4, __ATOMIC_RELAXED),
+					 __atomic_load_n((const uint32_t *)from + i / 4, __ATOMIC_ACQUIRE),
 					 __ATOMIC_RELAXED);
 	memcpy((char *)to + i, (const char *)from + i, bytes - i);
+	pthread_mutex_unlock(&fake_copies);
 }
 
 static struct {

@@ -289,9 +289,12 @@ static void *quick_worker_main(void *arg)
 	struct loom_gpu_launch *l = w->record;
 	struct loom_ctx *c = &w->ctx;
 	int kept = w->order.kept, resident = kept == LOOM_GPU_RESIDENT;
+	int enters = enter(w);
 	uint32_t go;
 	w->heard = LOOM_GPU_NO_PHASE;
 	do {
+		if (!enters)
+			break;
 		go = quick_get_ready(w);
 		if (go == LOOM_PHASE_RETIRE)
 			break;
@@ -335,6 +338,8 @@ static void *quick_worker_main(void *arg)
 	} while (!kept || resident || w->order.flags);
 	if (resident)
 		quick_part(w);
+	if (enters)
+		leave(w);
 	free(w->local);
 	__atomic_fetch_add(&w->stream->left, 1, __ATOMIC_ACQ_REL);
 	return NULL;

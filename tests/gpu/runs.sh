@@ -2,7 +2,6 @@
 # The common part of check-device-cuda.sh and check-device-hip.sh: whole runs with real policies over a driver that runs
 # kernels as threads (fake_kernel.h). The caller has sourced tests/lib.sh and set
 #   device   cuda or hip          wave     threads that run in lockstep
-#   group    warp or wave: a worker that shares its block
 #   brief    yes: tests that do not depend on the vendor run only one variant
 
 cat >"$tmp/gpu.ini" <<END
@@ -170,10 +169,15 @@ sound_runs() {
 		--set workload.experts.skew=w7
 	run plan ragged 4 'ragged wants [0-9]* bytes of private memory per worker, .*: choose smaller tasks' none \
 		--set workload.ragged.dim=256 --set workload.ragged.tile=256
+	# GPUs read no files, so texts are loaded ahead if there is no CPU.
+	contains="--set workload.contains.word=zwischen --set workload.contains.documents=100"
+	run mgws contains 0 '3 samples, each verified' none $contains
+	run mgws contains 2 'load = task lets a CPU read each document, and .run. devices has none: set load = ahead' none \
+		$contains --set workload.contains.load=task
 	run counter memset 4 'cannot add to the same word' none --set termination.use=hcounter \
 		--set run.devices="cpu:0 $device:0" --set transport.use=host
 	run plan memset 4 'devices of one kind' none --set run.devices="cpu:0 $device:0" --set transport.use=host
-	run mgws uts 0 verified none --set device.$device.worker="$group" --set "device.$device.${group}s=2"
+	run mgws uts 0 verified none --set device.gpu.worker=warp --set device.gpu.warps=2
 	run mgws uts 0 verified none --set device.$device.lanes=$((2 * wave)) --set device.$device.workers=3
 	run mgws fib 0 verified none --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0
 	for granularity in worker lane; do # three devices have three ranges of the initial set, and three copies
@@ -200,8 +204,8 @@ triggers() {
 			expect 0 '3 samples, each verified' "$G" run "$tmp/gpu.ini" --set run.workload=$workload \
 				$(meets $workload '--set barrier.use=auto') \
 				--set trigger.use=$with $provider --set transport.use=$over \
-				--set device.$device.workers=$workers --set device.$device.worker="$group" \
-				--set "device.$device.${group}s=4" --set workload.pingpong.rounds=50 \
+				--set device.$device.workers=$workers --set device.gpu.worker=warp \
+				--set device.gpu.warps=4 --set workload.pingpong.rounds=50 \
 				--set workload.jacobi2d.n=48 \
 				--set workload.jacobi2d.sweeps=20 --set workload.msgrate.fires=400 \
 				--set workload.msgrate.per=100

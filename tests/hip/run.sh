@@ -8,8 +8,8 @@ device=hip vendor=AMD
 shapes='
 lanes=128
 lanes=256
-worker=wave
-worker=wave waves=8
+worker=warp
+worker=warp warps=8
 workers=1
 workers=2
 max_registers=64
@@ -17,7 +17,7 @@ nesting=2
 '
 syncs='poll backoff'
 shared_shapes='
-worker=wave waves=4
+worker=warp warps=4
 lanes=128
 '
 litmus=false

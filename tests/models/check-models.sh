@@ -251,6 +251,11 @@ sched() {
 		fault frames $f
 	done
 	fault frames lost_answer -DF=2
+	right permit
+	right permit "-DW=3 -DR=1"
+	for f in reads_first hasty leaves_late waits_only cleared stays_counted; do
+		fault permit $f
+	done
 	if [ "$quick" != --quick ]; then
 		right frames "-DP=2 -DF=2 -DR=3"
 		right frames "-DR=3"

@@ -152,9 +152,9 @@ LOOM_EXPORT int loom_stack_alloc(struct loom_stack *stack, size_t bytes, loom_re
  * the host. Host memory is registered with the GPUs while it is adopted. Workers find the memory at loom_at(c, *ref);
  * nothing is copied. The program must not free the memory before it releases the memory or closes the stack. Neither
  * call frees it. Memory of a GPU needs a stack whose devices all access it directly. Returns LOOM_EINVAL if the memory
- * is not aligned to 8 bytes, or if the allocation or the process does not have all of it. Returns LOOM_EUNAVAIL with
- * the reason if a device cannot access the memory, and LOOM_EFULL. The call ends workers that wait for the next run, as
- * loom_stack_alloc() does. */
+ * is not aligned to 8 bytes, if `bytes` is more than the allocation has, or if neither the process nor a GPU of the stack
+ * has all of it, because it was freed. Returns LOOM_EUNAVAIL with the reason if a device cannot access the memory, and
+ * LOOM_EFULL. The call ends workers that wait for the next run, as loom_stack_alloc() does. */
 LOOM_EXPORT int loom_stack_adopt(struct loom_stack *stack, void *memory, size_t bytes, loom_ref *ref,
 				 struct loom_error *err);
 /* Releases adopted memory. Workers must not use it afterwards. Returns LOOM_EINVAL if it was not adopted, and
@@ -198,7 +198,8 @@ LOOM_EXPORT int loom_stack_wait(struct loom_stack *stack, uint64_t timeout_ns, s
  * The run follows earlier work of the stream, and later work follows the run. The calling thread does not wait, and may
  * submit tasks again at once. While the stream is being captured, the run becomes a part of the graph: each launch of
  * the graph runs the same tasks. Such graphs must not run at the same time as each other or as other runs of the stack.
- * They are valid until task functions or memory are added to the stack, until an error, or until the stack is closed.
+ * They are valid until memory is added to the stack, or until an error; launches after that do nothing. All launches must
+ * have ended before task functions are added or the stack is closed.
  *
  * loom_stack_wait() waits for all runs that were put into streams since its last call. It returns the first error of
  * these runs and of runs of graphs. Until it has returned, the stack refuses other runs with LOOM_EBUSY. Runs that
@@ -210,9 +211,18 @@ LOOM_EXPORT int loom_stack_wait(struct loom_stack *stack, uint64_t timeout_ns, s
  * tasks wait in the stream or are in graphs. */
 LOOM_EXPORT int loom_stack_enqueue(struct loom_stack *stack, void *stream, struct loom_error *err);
 
-/* Ends the run or the loom_stack_alloc() in progress with LOOM_EINTR, if there is one. A run of submitted tasks ends
- * when the running tasks return or poll loom_stopped(). A workload ends after the current sample; at a second call of
- * loom_stack_stop(), it ends at once. Any thread or signal handler may call this until the stack is closed. */
+/* Ends the run or the loom_stack_alloc() in progress with LOOM_EINTR, if there is one. A run of submitted tasks ends when the running tasks
+ * return or poll loom_stopped(). A workload ends after the current sample; at a second call of loom_stack_stop(), it
+ * ends at once. Runs in a stream end when a thread is in loom_stack_wait() or calls it. Any thread or signal handler may
+ * call this until the stack is closed.
+ *
+ * The library does not know when the program launches graphs. So if the stack has runs in valid graphs, the request stays
+ * until the next call of loom_stack_wait(), loom_stack_run() or loom_stack_start() has returned LOOM_EINTR. Until then,
+ * loom_stack_enqueue() returns LOOM_EINTR, too. From the request on, launches of the graphs do nothing, whether they are
+ * already in a stream or not; the stream goes on with its other work. A run that a graph has begun before the request ends
+ * when its tasks return, or in loom_stack_wait(), as runs in a stream do. When loom_stack_wait() has returned, no worker of
+ * a graph is left, the graphs are no longer valid, and the stack can run again, even if launches of these graphs are still
+ * in the stream. */
 LOOM_EXPORT void loom_stack_stop(struct loom_stack *stack);
 
 /* ---- collectives: all ranks call them in the same order, between runs. The conf must select a workload for them,

@@ -81,7 +81,7 @@ struct loom_workload_ops {
 	 * loom_need (plugin.h): the worker's private block, which is in shared memory on a GPU. Called before device code is
 	 * composed, because the number of resident workers depends on it. NULL: 0. */
 	uint64_t (*scratch)(void *self, const struct loom_layout *layout);
-	/* Returns the number of registers per thread of a GPU that task functions should have. With [device.cuda]
+	/* Returns the number of registers per thread of a GPU that task functions should have. With [device.gpu]
 	 * max_registers = auto, so many are allowed, and fewer workers are resident. NULL or 0: any number is allowed. */
 	uint32_t (*registers)(void *self, const struct loom_layout *layout);
 };

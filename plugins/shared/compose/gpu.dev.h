@@ -21,6 +21,12 @@ enum {
 
 /* Words in device memory by which workers start and end samples. */
 struct loom_gpu_gate {
+	/* The kernels of graphs need a permit, because a program may launch a graph at any time. Upper half: the launch of which
+	 * graphs may run, or 0. Lower half: the number of workers between loom_gpu_enter() and loom_gpu_leave(). It is one
+	 * word, so that a worker counts itself and learns whether it may stay in one step. A new launch does not clear it. Model:
+	 * tests/models/permit.pml. */
+	uint64_t permit;
+	uint64_t pad_permit[15];
 	/* Copies of the host's words. Worker 0 copies phase, initial_tasks and sample when it loads them. The host or a
 	 * failing worker stores `stop`. */
 	struct loom_ctl ctl;
@@ -78,6 +84,7 @@ struct loom_gpu_order {
 	uint32_t phase, kept; /* kept: enum loom_gpu_kept, or 0 */
 	uint64_t initial_tasks;
 	const struct loom_task *tasks; /* tasks that the workers copy to `initial`; NULL: none */
+	uint64_t launch;	       /* LOOM_GPU_CAPTURED: the launch to which the graph belongs; never 0 */
 #if !defined(LOOM_DEVICE_COMPILE) || defined(LOOM_GPU_QUICK)
 	uint64_t flags; /* LOOM_ORDER_*, shifted by LOOM_GPU_FLAGS */
 #endif

@@ -346,6 +346,43 @@ LOOM_FN uint32_t loom_gpu_await_this(struct loom_ctx *c, uint32_t go)
 	return (uint32_t)loom_from_lane0(c, phase);
 }
 
+/* ---- the permit of graphs --------------------------------------------------------------------- */
+
+/* Called by lane 0. Returns 1 if the launch to which the graph belongs has ended, or its graphs were stopped. */
+LOOM_FN int loom_gpu_is_revoked(const struct loom_gpu_order *order)
+{
+	return loom_load_relaxed_dev(&loom_gpu.gate->permit) >> 32 != order->launch;
+}
+
+/* Relaxed: this worker has released its last accesses by its addition to `arrived` or `finished`. */
+LOOM_FN void loom_gpu_leave(struct loom_ctx *c)
+{
+	if (c->lane == 0)
+		loom_fetch_add_relaxed_dev(&loom_gpu.gate->permit, ~(uint64_t)0);
+}
+
+/* A kernel of a graph begins. Returns 0 if this worker must leave at once. Relaxed, because the host has set up the launch
+ * before it launched the graph. */
+LOOM_FN int loom_gpu_enter(struct loom_ctx *c, const struct loom_gpu_order *order)
+{
+	uint32_t stays = 0;
+	if (c->lane == 0)
+		stays = loom_fetch_add_relaxed_dev(&loom_gpu.gate->permit, (uint64_t)1) >> 32 == order->launch;
+	stays = (uint32_t)loom_flag_from_lane0(c, stays);
+	if (!stays)
+		loom_gpu_leave(c);
+	return (int)stays;
+}
+
+/* Returns 1 if the runs of graphs must end. Only the first worker of a kernel of a graph reads the host's word. It reads the
+ * word before it resets memory and uses the value afterwards, so that the time of the read does not count. */
+LOOM_FN uint32_t loom_gpu_stops(const struct loom_ctx *c, const struct loom_gpu_order *order)
+{
+	return order->kept == LOOM_GPU_CAPTURED && c->lane == 0 && c->worker == c->first ?
+		       loom_load_relaxed_sys(&loom_gpu.ctl->stop_graphs) :
+		       0;
+}
+
 #ifdef LOOM_GPU_WATCH
 /* Begins the next kernel after the time that its launch takes. */
 LOOM_FN void loom_gpu_monitor(void)
@@ -357,6 +394,36 @@ LOOM_FN void loom_gpu_monitor(void)
 	LOOM_GPU_WATCH(watch)(&c);
 }
 #endif
+
+/* Called by lane 0 of the first worker. Later kernels of graphs leave at once. Workers of this kernel leave in
+ * loom_gpu_await_meeting(), because this worker does not arrive. */
+LOOM_FN uint32_t loom_gpu_revoke(void)
+{
+	loom_fence_release_dev(); /* of the memory that this worker has reset, see loom_gpu_leave() */
+	loom_store_relaxed_dev((uint32_t *)&loom_gpu.gate->permit + 1, 0u);
+	return LOOM_PHASE_RETIRE;
+}
+
+/* Called by lane 0 of a worker that has arrived. Waits until the last worker has stored the phase of `order` in *met. If the
+ * permit was revoked meanwhile, withdraws the arrival and returns RETIRE, because other workers may have left. If all workers
+ * have arrived, it is too late for that, and they run the sample together. */
+LOOM_FN uint32_t loom_gpu_await_meeting(struct loom_ctx *c, const uint32_t *met, const struct loom_gpu_order *order)
+{
+	uint32_t *arrived = &loom_gpu.gate->arrived;
+	int may_leave = order->kept == LOOM_GPU_CAPTURED;
+	while (loom_load_acquire_dev(met) != order->phase) {
+		if (may_leave && loom_gpu_is_revoked(order)) {
+			uint32_t all = loom_load_relaxed_dev(arrived);
+			while (all && all != c->count)
+				/* Release: the memory that this worker has reset, see loom_gpu_leave(). */
+				if (loom_cas_acq_rel_dev(arrived, &all, all - 1))
+					return LOOM_PHASE_RETIRE;
+			may_leave = 0;
+		}
+		loom_pause(c);
+	}
+	return order->phase;
+}
 
 #ifdef LOOM_GPU_QUICK
 #include "quick.dev.h"
@@ -419,10 +486,12 @@ LOOM_FN void loom_gpu_arrive(struct loom_ctx *c, uint32_t ready)
 	loom_store_release_sys(&loom_gpu.words->ready, ready);
 }
 
-/* Waits until all workers of this launch have reset memory. Returns the GO phase of `order`. */
-LOOM_FN uint32_t loom_gpu_meet(struct loom_ctx *c, const struct loom_gpu_order *order)
+/* Waits until all workers of this launch have reset memory. Returns the GO phase of `order`. If `stops` is 1, the first
+ * worker revokes the permit of graphs, and all workers get RETIRE. */
+LOOM_FN uint32_t loom_gpu_meet(struct loom_ctx *c, const struct loom_gpu_order *order, uint32_t stops)
 {
 	struct loom_gpu_gate *g = loom_gpu.gate;
+	uint32_t phase = order->phase;
 	if (c->lane == 0) {
 		if (c->worker == c->first) {
 			g->ctl.initial_tasks = order->initial_tasks;
@@ -431,17 +500,17 @@ LOOM_FN uint32_t loom_gpu_meet(struct loom_ctx *c, const struct loom_gpu_order *
 		}
 		/* Acquire and release: the last worker acquires the resets of all workers. Its store of the phase
 		 * releases them. */
-		if (loom_fetch_add_acq_rel_dev(&g->arrived, 1u) + 1 == c->count) {
+		if (stops) {
+			phase = loom_gpu_revoke();
+		} else if (loom_fetch_add_acq_rel_dev(&g->arrived, 1u) + 1 == c->count) {
 			loom_store_relaxed_dev(&g->arrived, 0u);
 			loom_store_relaxed_dev(&g->finished, 0u);
 			loom_store_release_dev(&g->ctl.phase, order->phase);
 		} else {
-			while (loom_load_acquire_dev(&g->ctl.phase) != order->phase)
-				loom_pause(c);
+			phase = loom_gpu_await_meeting(c, &g->ctl.phase, order);
 		}
 	}
-	loom_barrier_lanes(c);
-	return order->phase;
+	return loom_word_from_lane0(c, phase);
 }
 
 /* Called by the last worker of a sample in a kept launch. Reports the end of the sample to the host. */
@@ -510,12 +579,13 @@ LOOM_FN uint32_t loom_gpu_get_ready(struct loom_ctx *c, uint32_t last, const str
 						     : loom_gpu_await_order(c, last);
 	if (ready == LOOM_PHASE_RETIRE)
 		return ready;
+	uint32_t stops = loom_gpu_stops(c, order);
 	loom_gpu_refresh(c, LOOM_PHASE_SAMPLE(ready)); /* the time of this call is not measured */
 	if (order->kept)
 		loom_gpu_reset(c, order);
 	loom_gpu_stage(c, LOOM_GPU_READY);
 	if (LOOM_PHASE_IS_GO(ready))
-		return loom_gpu_meet(c, order);
+		return loom_gpu_meet(c, order, stops);
 	loom_gpu_arrive(c, ready);
 	if (order->kept == LOOM_GPU_RESIDENT)
 		return loom_gpu_await_order(c, ready);
@@ -573,7 +643,12 @@ LOOM_KERNEL loom_gpu_work(struct loom_gpu_order order)
 	}
 #endif
 	loom_gpu_context(&c);
-	loom_gpu_samples(&c, &order);
+	int captured = order.kept == LOOM_GPU_CAPTURED;
+	if (!captured || loom_gpu_enter(&c, &order)) {
+		loom_gpu_samples(&c, &order);
+		if (captured)
+			loom_gpu_leave(&c);
+	}
 #ifdef LOOM_GPU_WATCH
 	LOOM_GPU_WATCH(watch_end)(&c);
 #endif

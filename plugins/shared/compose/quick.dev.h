@@ -213,31 +213,33 @@ LOOM_FN void loom_gpu_note_sample(struct loom_ctx *c, const struct loom_gpu_orde
 		loom_store_relaxed_sys(&loom_gpu.words->began_ns, loom_clock_ns(c));
 }
 
-/* Waits until all workers of this launch have reset memory. Returns the GO phase of `order`. */
-LOOM_FN uint32_t loom_gpu_meet(struct loom_ctx *c, const struct loom_gpu_order *order, uint32_t flags)
+/* Waits until all workers of this launch have reset memory. Returns the GO phase of `order`. If `stops` is 1, the first
+ * worker revokes the permit of graphs, and all workers get RETIRE. */
+LOOM_FN uint32_t loom_gpu_meet(struct loom_ctx *c, const struct loom_gpu_order *order, uint32_t flags,
+			       uint32_t stops)
 {
 	struct loom_gpu_gate *g = loom_gpu.gate;
 	/* A small sample may be over before a worker has seen that all have met. So its word keeps its value after the
 	 * sample, which no later kernel has as its phase. */
-	uint32_t *met = flags ? &g->met : &g->ctl.phase;
+	uint32_t *met = flags ? &g->met : &g->ctl.phase, phase = order->phase;
 	if (c->lane == 0) {
 		if (c->worker == c->first)
 			loom_gpu_note_sample(c, order, flags);
 		/* Acquire and release: the last worker acquires the resets of all workers. Its store of the phase
 		 * releases them. */
-		if (loom_fetch_add_acq_rel_dev(&g->arrived, 1u) + 1 == c->count) {
+		if (stops) {
+			phase = loom_gpu_revoke();
+		} else if (loom_fetch_add_acq_rel_dev(&g->arrived, 1u) + 1 == c->count) {
 			loom_store_relaxed_dev(&g->arrived, 0u);
 			loom_store_relaxed_dev(&g->finished, 0u);
 			/* It stays 1 if the sample is small. Otherwise loom_gpu_conclude() sets it to 0. */
 			loom_store_relaxed_dev(&g->clean, 1u);
 			loom_store_release_dev(met, order->phase);
 		} else {
-			while (loom_load_acquire_dev(met) != order->phase)
-				loom_pause(c);
+			phase = loom_gpu_await_meeting(c, met, order);
 		}
 	}
-	loom_barrier_lanes(c);
-	return order->phase;
+	return loom_word_from_lane0(c, phase);
 }
 
 /* Called by the last worker of a sample in a kept launch, if the sample is not small or all workers were called. Reports
@@ -384,7 +386,7 @@ LOOM_FN uint32_t loom_gpu_next_quick(struct loom_ctx *c, struct loom_gpu_turn *t
 		if (!clean) {
 			loom_gpu_reset(c, order);
 			loom_gpu_stage(c, LOOM_GPU_READY);
-			loom_gpu_meet(c, order, flags);
+			loom_gpu_meet(c, order, flags, 0);
 		} else if (c->lane == 0 && c->worker == c->first) {
 			loom_gpu_note_sample(c, order, flags);
 		}
@@ -421,12 +423,13 @@ LOOM_FN uint32_t loom_gpu_get_ready(struct loom_ctx *c, struct loom_gpu_turn *t,
 	loom_gpu_seed(c, LOOM_PHASE_SAMPLE(ready));
 	if (order->kept == LOOM_GPU_RESIDENT || order->flags)
 		return ready;
+	uint32_t stops = loom_gpu_stops(c, order);
 	loom_gpu_clear(c);
 	if (order->kept)
 		loom_gpu_reset(c, order);
 	loom_gpu_stage(c, LOOM_GPU_READY);
 	if (LOOM_PHASE_IS_GO(ready))
-		return loom_gpu_meet(c, order, 0);
+		return loom_gpu_meet(c, order, 0, stops);
 	loom_gpu_arrive(c, ready);
 	return order->kept ? loom_gpu_await_this(c, ready + 2) : loom_gpu_await_go(c, ready);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Samples in streams of the program that embeds gpuloom. A sample may become a part of a graph of the program. */
+#include <stddef.h>
+
 #include "gpu.h"
 
 int enqueued_left(const struct gpu *d, const struct launch *l)
@@ -7,6 +9,22 @@ int enqueued_left(const struct gpu *d, const struct launch *l)
 	/* Acquire: pairs with the release in loom_gpu_conclude(). The worker that finishes last
 	 * has already acquired the results of the other workers, so this thread sees all results. */
 	return l->enqueued != __atomic_load_n(&d->words->ended, __ATOMIC_ACQUIRE);
+}
+
+static uint64_t permit_at(const struct gpu *d, int upper)
+{
+	uint32_t half = upper ? sizeof(uint32_t) : 0;
+	return d->gate + offsetof(struct loom_gpu_gate, permit) + half;
+}
+
+int enqueue_permit(struct gpu *d, uint32_t launch)
+{
+	return d->driver->write(d, permit_at(d, 1), &launch, sizeof(launch));
+}
+
+int enqueue_inside(struct gpu *d, uint32_t *inside)
+{
+	return d->driver->read(d, inside, permit_at(d, 0), sizeof(*inside));
 }
 
 static int have_ended(const struct gpu *d, const struct launch *l)
@@ -55,6 +73,7 @@ static int enqueue(struct gpu *d, struct launch *l, void *stream, loom_ref tasks
 		return code;
 	const struct loom_gpu_order order = {.phase = LOOM_PHASE_GO((uint32_t)(l->enqueued + l->captured)),
 					     .kept = captures ? LOOM_GPU_CAPTURED : LOOM_GPU_ENQUEUED,
+					     .launch = l->number,
 					     .initial_tasks = initial_tasks,
 					     .tasks = tasks ? (const void *)(uintptr_t)(view + LOOM_REF_OFFSET(tasks))
 							    : NULL};

@@ -23,11 +23,11 @@ struct gpu_options {
 	uint64_t idle;
 	uint8_t resident, quick;
 	const char *arch, *cache;
-	uint32_t group; /* number of warps or waves in a block, if each of them is a worker */
+	uint32_t warps; /* number of warps or waves in a block, if each of them is a worker */
 	const char *compiler;
 	uint32_t carveout; /* CUDA only: percentage of a multiprocessor's on-chip memory that is shared memory */
 };
-extern const char *const gpu_compile_choices[], *const gpu_kernels_choices[];
+extern const char *const gpu_worker_choices[], *const gpu_compile_choices[], *const gpu_kernels_choices[];
 #define GPU_OPTIONS                                                                                                    \
 	LOOM_OPT(struct gpu_options, gpu, LOOM_OPT_I64, "auto",                                                        \
 		 "Number of the GPU in the driver. auto: the number of the device, so that :1 is GPU 1. A further " \
@@ -37,6 +37,17 @@ extern const char *const gpu_compile_choices[], *const gpu_kernels_choices[];
 		     "Workers of the device. auto: as many as the GPU keeps resident at once. For a larger number " \
 		     "the compiler spills registers until they fit.",                                                  \
 		     .section = "device.gpu", .flags = LOOM_OPT_AUTO),                                                 \
+	    LOOM_OPT(struct gpu_options, lanes, LOOM_OPT_U32, "auto",                                                  \
+		     "Threads per worker, a multiple of the 32 of a warp (AMD: of the 32 or 64 of a wavefront). auto: one " \
+		     "warp, which needs no barrier of the block, so the scheduler takes the least time. More lanes suit " \
+		     "tasks that use them.",                                                                           \
+		     .max = 1024, .section = "device.gpu", .flags = LOOM_OPT_AUTO),                                    \
+	    LOOM_OPT(struct gpu_options, worker, LOOM_OPT_ENUM, "block",                                               \
+		     "block: a worker is a block of threads. warp: a worker is a warp (AMD: a wavefront), and several "  \
+		     "workers share a block, so that the limit of resident blocks matters less.",                      \
+		     .choices = gpu_worker_choices, .section = "device.gpu"),                                          \
+	    LOOM_OPT(struct gpu_options, warps, LOOM_OPT_U32, "4", "worker = warp: workers per block.", .min = 1,      \
+		     .max = 32, .section = "device.gpu"),                                                              \
 	    LOOM_OPT(struct gpu_options, max_registers, LOOM_OPT_U32, "auto",                                          \
 		     "workers = auto: registers per thread that the program may use. A small limit makes more " \
 		     "workers resident, but the compiler spills registers (--log info shows both). auto: 128, or as many as " \
@@ -69,11 +80,12 @@ extern const char *const gpu_compile_choices[], *const gpu_kernels_choices[];
 		     "cached: takes the program from the cache if it was compiled before. always: compiles it " \
 		     "again.",    \
 		     .choices = gpu_compile_choices, .section = "device.gpu")
-/* An option whose name differs from its field, because the vendors use different words. */
-#define GPU_OPTION_AS(field, name_, ...)                                                                               \
+/* The path of the vendor's run-time compiler, which is loaded. */
+#define GPU_COMPILER(name_, help_)                                                                                     \
 	{                                                                                                              \
-		.name = name_, .offset = offsetof(struct gpu_options, field),                                          \
-		.size = sizeof(((struct gpu_options *)0)->field), __VA_ARGS__                                          \
+		.name = name_, .type = LOOM_OPT_PATH, .dflt = "", .help = help_, .flags = LOOM_OPT_TRUST,               \
+		.offset = offsetof(struct gpu_options, compiler),                                                      \
+		.size = sizeof(((struct gpu_options *)0)->compiler)                                                    \
 	}
 
 /* Limits of a GPU model. */
@@ -305,6 +317,7 @@ struct gpu {
 	int lost;              /* LOST_*; 0: the device is usable */
 	int died_of;           /* with LOST_DEAD: the driver's error code */
 	struct gpu *next_lost; /* in the list lost_devices of instance.c */
+	uint32_t launches;     /* number of kept launches */
 	uint32_t nudged;       /* 1: gpu_wake() was called, so gpu_wait() returns at its next poll */
 };
 
@@ -342,6 +355,7 @@ struct launch {
 	void *stream;      /* stream of the program in which the last sample is */
 	uint64_t enqueued; /* number of samples in streams of the program, without captured ones */
 	uint64_t captured;
+	uint32_t number;   /* number of this launch, from 1 on; kernels of graphs carry it */
 	struct chain chain; /* used if kernels are launched per step; else chain.what is NULL */
 };
 
@@ -439,6 +453,11 @@ int gpu_captures(void *self, void *stream, int *is, struct loom_error *err);
 int gpu_drain(void *self, uint64_t timeout_ns, struct loom_enqueued *out, struct loom_error *err);
 /* Returns 1 if not all enqueued samples have ended. */
 int enqueued_left(const struct gpu *d, const struct launch *l);
+/* The permit of graphs (struct loom_gpu_gate). Both are called between enter() and leave(), and return the driver's code.
+ * enqueue_permit() permits kernels of graphs that carry the number `launch`; 0: none. *inside: number of their workers that
+ * are inside. */
+int enqueue_permit(struct gpu *d, uint32_t launch);
+int enqueue_inside(struct gpu *d, uint32_t *inside);
 /* Returns an error if the stream does not belong to this GPU. *captures: 1 if it is being captured. Called between enter()
  * and leave() of the driver. */
 int enqueue_check(struct gpu *d, void *stream, int *captures, struct loom_error *err);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const gpu_worker_choices[] = {"block", "warp", NULL};
 const char *const gpu_compile_choices[] = {"cached", "always", NULL};
 const char *const gpu_kernels_choices[] = {"persistent", "launched", "graph", NULL};
 
@@ -74,6 +75,8 @@ static int prepare(struct gpu *d, uint32_t instances, struct loom_error *err)
 		rc = d->driver->alloc(d, sizeof(struct loom_gpu_gate) + most * sizeof(uint32_t), &d->gate);
 		if (rc != 0)
 			d->gate = 0;
+		else
+			rc = d->driver->clear(d, d->gate, sizeof(struct loom_gpu_gate));
 	}
 	if (rc != 0)
 		code = gpu_fail(d, err, rc, NULL);

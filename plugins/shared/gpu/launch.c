@@ -106,18 +106,19 @@ static int check_fit(struct gpu *d, const struct gpu_kernel *k, int blocks, int 
 	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
 			 "%s: %d blocks must be resident at once. With %d registers for each of %d threads and %zu "
 			 "bytes of shared memory only %d are: choose smaller queues, or set workers = %d in "
-			 "[device.%s]",
+			 "[device.gpu]",
 			 d->name, blocks, k->registers, threads, shared + (size_t)k->shared,
-			 each * d->limits.multiprocessors, each * d->limits.multiprocessors * (int)d->per_block,
-			 d->driver->name);
+			 each * d->limits.multiprocessors, each * d->limits.multiprocessors * (int)d->per_block);
 }
 
 /* ---- launch ---- */
 
 static int clear_gate(struct gpu *d, const struct launch *l, struct loom_error *err)
 {
-	uint64_t bytes = sizeof(struct loom_gpu_gate) + l->count * sizeof(uint32_t);
-	int rc = d->driver->clear(d, d->gate, bytes);
+	/* Kernels of older graphs may use the permit at any time. */
+	uint64_t first = offsetof(struct loom_gpu_gate, ctl);
+	uint64_t bytes = sizeof(struct loom_gpu_gate) + l->count * sizeof(uint32_t) - first;
+	int rc = d->driver->clear(d, d->gate + first, bytes);
 	memset(d->words, 0, sizeof(*d->words));
 	return rc == 0 ? 0 : gpu_fail(d, err, rc, NULL);
 }
@@ -140,6 +141,8 @@ static int start(struct gpu *d, struct launch *l, const struct gpu_kernel *k, st
 	if (code)
 		return code;
 	int rc = d->driver->write(d, k->launch, &record, sizeof(record));
+	if (rc == 0 && l->kept)
+		rc = enqueue_permit(d, l->number = ++d->launches);
 	/* This launch is cooperative: the driver rejects it if not all blocks can be resident at once. After a plain
 	 * launch, workers could wait for workers that never start. */
 	if (rc == 0 && !k->stepped && !l->kept)

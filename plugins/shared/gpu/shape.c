@@ -66,7 +66,7 @@ int shape_find(struct gpu *d, struct loom_error *err)
 	const struct gpu_limits *l = &d->limits;
 	uint32_t sm = (uint32_t)l->multiprocessors, wave = (uint32_t)l->wave;
 	d->lanes = o->lanes ? o->lanes : wave;
-	d->per_block = o->worker == WORKER_WARP ? o->group : 1;
+	d->per_block = o->worker == WORKER_WARP ? o->warps : 1;
 	if (d->lanes % wave || (o->worker == WORKER_WARP && d->lanes != wave))
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
 				 "%s: lanes = %u: must be a multiple of %u, and %u with several workers "
@@ -77,8 +77,8 @@ int shape_find(struct gpu *d, struct loom_error *err)
 	if (threads > l->threads_per_block || most < 1)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
 				 "%s: blocks of %d threads do not fit: reduce lanes or workers per block in "
-				 "[device.%s]",
-				 d->name, threads, d->driver->name);
+				 "[device.gpu]",
+				 d->name, threads);
 	uint32_t room = (uint32_t)most * sm * d->per_block;
 	if (o->workers > room || o->workers % d->per_block)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
@@ -103,8 +103,8 @@ int shape_again(struct gpu *d, const struct gpu_kernel *k, uint64_t local_bytes,
 	if (each < 1)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
 				 "%s: the program does not fit on this GPU, with %d registers for each of %u threads: "
-				 "reduce lanes or workers per block in [device.%s]",
-				 d->name, k->registers, d->lanes * d->per_block, d->driver->name);
+				 "reduce lanes or workers per block in [device.gpu]",
+				 d->name, k->registers, d->lanes * d->per_block);
 	uint32_t residency = (uint32_t)each;
 	set_workers(d, residency, residency * (uint32_t)d->limits.multiprocessors * d->per_block);
 	return 0;

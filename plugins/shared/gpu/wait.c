@@ -180,12 +180,16 @@ int gpu_states(void *self, uint32_t *out, uint32_t workers)
 
 static int still_runs(struct gpu *d, const struct launch *l, int *running)
 {
+	uint32_t inside = 0;
 	int rc = d->driver->running(d, running);
-	*running |= enqueued_left(d, l);
+	if (rc == 0 && l->captured)
+		rc = enqueue_inside(d, &inside);
+	*running |= enqueued_left(d, l) || inside;
 	return rc;
 }
 
-/* Waits until no kernel is in the device's own stream, and all kernels in streams of the program have ended. */
+/* Waits until no kernel is in the device's own stream, and all samples in streams of the program and in its graphs have
+ * ended. Kernels of graphs that begin later leave at once. */
 static int await_exit(struct gpu *d, struct launch *l, uint64_t until, int *running)
 {
 	int rc;
@@ -232,7 +236,11 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 	resident_retire(d, l);
 	if (!l->kept)
 		watch_pass_on(d, offsetof(struct loom_ctl, phase), LOOM_PHASE_RETIRE);
-	int rc = await_exit(d, l, watch_deadline(d, timeout_ns), &running);
+	int rc = 0;
+	if (l->captured)
+		rc = enqueue_permit(d, 0);
+	if (rc == 0)
+		rc = await_exit(d, l, watch_deadline(d, timeout_ns), &running);
 	if (rc == 0 && running) {
 		code = hung(d, l, timeout_ns, err);
 	} else {

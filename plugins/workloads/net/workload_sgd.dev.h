@@ -547,24 +547,39 @@ LOOM_FN struct sgd_terms sgd_split(float x)
 	return t;
 }
 
-/* Adds the products of `down` matrices of 16 x 8 with `across` matrices of 8 x 8 to sum[down * across]. The smallest
- * terms are added first. low * low is below the error of the terms. */
-LOOM_FN void sgd_multiply_terms(float (*sum)[4], struct sgd_terms (*a)[4], uint32_t down, struct sgd_terms (*b)[2],
+/* Sums of a lane in tiles of 16 x 8. Tensor cores round towards 0 when they add, so the error of a long sum in them would
+ * grow with its length. They compute only the sums of 8 large products; ordinary additions, which round to nearest, add
+ * these to `large`. `small` stays in the tensor cores: its terms are 2^-11 as large. Without terms `low` it is unused, and
+ * so are ordinary additions, because the factors have larger errors. */
+struct sgd_sums {
+	float large[SGD_SUMS / 4][4], small[SGD_SUMS / 4][4];
+};
+
+/* Adds the products of `down` matrices of 16 x 8 with `across` matrices of 8 x 8 to sums[down * across]. low * low is below
+ * the error of the terms. */
+LOOM_FN void sgd_multiply_terms(struct sgd_sums *sums, struct sgd_terms (*a)[4], uint32_t down, struct sgd_terms (*b)[2],
 				uint32_t across)
 {
 	SGD_EACH
-	for (uint32_t term = SGD_PRODUCTS > 1 ? 0 : 2; term < 3; term++) {
+	for (uint32_t k = 0; k < down * across; k++) {
+		const struct sgd_terms *x = a[k / across], *y = b[k % across];
+		float *large = sums->large[k], *small = sums->small[k], eight[4] = {0, 0, 0, 0};
+		sgd_multiply(SGD_PRODUCTS > 1 ? eight : large, x[0].high, x[1].high, x[2].high, x[3].high, y[0].high,
+			     y[1].high);
+		if (SGD_PRODUCTS == 1)
+			continue;
+		sgd_multiply(small, x[0].low, x[1].low, x[2].low, x[3].low, y[0].high, y[1].high);
+		sgd_multiply(small, x[0].high, x[1].high, x[2].high, x[3].high, y[0].low, y[1].low);
 		SGD_EACH
-		for (uint32_t k = 0; k < down * across; k++) {
-			const struct sgd_terms *x = a[k / across], *y = b[k % across];
-			if (term == 0)
-				sgd_multiply(sum[k], x[0].low, x[1].low, x[2].low, x[3].low, y[0].high, y[1].high);
-			else if (term == 1)
-				sgd_multiply(sum[k], x[0].high, x[1].high, x[2].high, x[3].high, y[0].low, y[1].low);
-			else
-				sgd_multiply(sum[k], x[0].high, x[1].high, x[2].high, x[3].high, y[0].high, y[1].high);
-		}
+		for (uint32_t i = 0; i < 4; i++)
+			large[i] += eight[i];
 	}
+}
+
+/* Returns a sum of tile k. */
+LOOM_FN float sgd_sum_of(const struct sgd_sums *sums, uint32_t k, uint32_t i)
+{
+	return SGD_PRODUCTS > 1 ? sums->large[k][i] + sums->small[k][i] : sums->large[k][i];
 }
 
 /* The place of a lane. */
@@ -586,12 +601,12 @@ LOOM_FN float sgd_float(const sgd_four *v, uint32_t i)
 
 /* The warps of a worker have computed parts of the same tile. Puts the sums of this lane into private memory. Then all
  * lanes may call sgd_tile_sum(). */
-LOOM_FN void sgd_tile_give(struct loom_ctx *c, float (*sum)[4])
+LOOM_FN void sgd_tile_give(struct loom_ctx *c, const struct sgd_sums *sums)
 {
 	float *room = (float *)c->local[LOOM_WORKLOAD] + c->lane / SGD_WARP * SGD_SUMS * SGD_PITCH + c->lane % SGD_WARP;
 	SGD_EACH
 	for (uint32_t q = 0; q < SGD_SUMS; q++)
-		room[q * SGD_PITCH] = sum[q / 4][q % 4];
+		room[q * SGD_PITCH] = sgd_sum_of(sums, q / 4, q % 4);
 	loom_barrier_lanes(c);
 }
 
@@ -643,7 +658,7 @@ LOOM_FN void sgd_forward_warps(struct loom_ctx *c, struct sgd *s, uint32_t i, ui
 		uint32_t sample = tile % down * SGD_TILE_SAMPLES, row = tile / down * SGD_TILE_NEURONS,
 			 k = 16 * p.warp + 4 * p.column;
 		const float *from = in + (sample + p.row) * before, *by = weight + (uint64_t)(row + p.row) * cols;
-		float sum[SGD_SUMS / 4][4] = {{0}};
+		struct sgd_sums sum = {{{0}}, {{0}}};
 		struct sgd_hold h, next;
 		if (k < cols + 4 * p.column)
 			sgd_forward_load(from, before, by, cols, k, &next);
@@ -662,10 +677,10 @@ LOOM_FN void sgd_forward_warps(struct loom_ctx *c, struct sgd *s, uint32_t i, ui
 				SGD_EACH
 				for (uint32_t j = 0; j < 4; j++)
 					b[j / 2][j % 2] = sgd_split(sgd_float(&h.b[j / 2], e + j % 2));
-				sgd_multiply_terms(sum, a, 2, b, 2);
+				sgd_multiply_terms(&sum, a, 2, b, 2);
 			}
 		}
-		sgd_tile_give(c, sum);
+		sgd_tile_give(c, &sum);
 		LOOM_NO_UNROLL
 		for (uint32_t o = c->lane; o < SGD_TILE_SAMPLES * SGD_TILE_NEURONS; o += c->lanes) {
 			uint32_t b = o / SGD_TILE_NEURONS, e = o % SGD_TILE_NEURONS;
@@ -709,7 +724,7 @@ LOOM_FN void sgd_gradient_warps(struct loom_ctx *c, struct sgd *s, uint32_t i, u
 		if (to < row + 2 && (at >= end || at + SGD_TILE_COLUMNS <= begin) &&
 		    (at_end >= end || at_end + SGD_TILE_COLUMNS <= begin))
 			continue;
-		float sum[2][4] = {{0}};
+		struct sgd_sums sum = {{{0}}, {{0}}};
 		SGD_UNROLL
 		for (uint32_t b = 0; b < batch; b += 8) { /* the samples behind the last one have derivatives of 0 */
 			const sgd_four x[2] = {*(const sgd_four *)(in + b * before + column),
@@ -721,12 +736,13 @@ LOOM_FN void sgd_gradient_warps(struct loom_ctx *c, struct sgd *s, uint32_t i, u
 			SGD_EACH
 			for (uint32_t j = 0; j < 2; j++)
 				by[0][j] = sgd_split(back[(b + 4 * j) * width + row]);
-			sgd_multiply_terms(sum, a, 2, by, 1);
+			sgd_multiply_terms(&sum, a, 2, by, 1);
 		}
 		at += 2 * p.column * (uint64_t)cols + 4 * p.row;
 		SGD_EACH
 		for (uint32_t j = 0; j < 2; j++, at += cols) {
-			const sgd_four v = {sum[0][j], sum[0][j + 2], sum[1][j], sum[1][j + 2]};
+			const sgd_four v = {sgd_sum_of(&sum, 0, j), sgd_sum_of(&sum, 0, j + 2), sgd_sum_of(&sum, 1, j),
+					    sgd_sum_of(&sum, 1, j + 2)};
 			if (column + 4 * p.row < cols && at >= begin && at < end)
 				*(sgd_four *)(gradient + at) = v;
 		}
@@ -762,7 +778,7 @@ LOOM_FN void sgd_back_warps(struct loom_ctx *c, struct sgd *s, uint32_t i, uint3
 		uint32_t sample = tile / across * SGD_TILE_BACK, column = tile % across * SGD_TILE_COLUMNS,
 			 row = 16 * p.warp + 4 * p.column;
 		const float *from = back + (uint64_t)(sample + p.row) * l->width, *by = weight + column + 4 * p.row;
-		float sum[SGD_SUMS / 4][4] = {{0}};
+		struct sgd_sums sum = {{{0}}, {{0}}};
 		struct sgd_hold h, next;
 		if (row < rows + 4 * p.column)
 			sgd_back_load(from, l->width, by, cols, row, &next);
@@ -780,10 +796,10 @@ LOOM_FN void sgd_back_warps(struct loom_ctx *c, struct sgd *s, uint32_t i, uint3
 				SGD_EACH
 				for (uint32_t j = 0; j < 8; j++)
 					b[j / 2][j % 2] = sgd_split(sgd_float(&h.b[e + j % 2], j / 2));
-				sgd_multiply_terms(sum, a, 1, b, 4);
+				sgd_multiply_terms(&sum, a, 1, b, 4);
 			}
 		}
-		sgd_tile_give(c, sum);
+		sgd_tile_give(c, &sum);
 		LOOM_NO_UNROLL
 		for (uint32_t o = c->lane; o < SGD_TILE_BACK * SGD_TILE_COLUMNS; o += c->lanes) {
 			uint32_t down = o / SGD_TILE_COLUMNS, at = o % SGD_TILE_COLUMNS;

@@ -15,8 +15,8 @@
 #define CHECK_ROOM (1u << 20) /* bytes of text that the check reads at a time; many more than a word has */
 
 static const char *const matches[] = {"substring", "word", NULL};
-enum { LOAD_TASK, LOAD_AHEAD };
-static const char *const loads[] = {"task", "ahead", NULL};
+enum { LOAD_AUTO, LOAD_TASK, LOAD_AHEAD };
+static const char *const loads[] = {"auto", "task", "ahead", NULL};
 
 static const struct loom_opt contains_rows[] = {
 	LOOM_OPT(struct contains_opts, path, LOOM_OPT_PATH, "",
@@ -30,10 +30,10 @@ static const struct loom_opt contains_rows[] = {
 	LOOM_OPT(struct contains_opts, match, LOOM_OPT_ENUM, "substring",
 			 "substring: anywhere. word: with no letter, digit, underscore or non-ASCII character on "
 			 "either side.", .choices = matches),
-	LOOM_OPT(struct contains_opts, load, LOOM_OPT_ENUM, "task",
+	LOOM_OPT(struct contains_opts, load, LOOM_OPT_ENUM, "auto",
 			 "task: each task opens, inflates and searches its file, or generates and searches its text (CPU "
 			 "only). ahead: all texts are in "
-			 "shared memory before the run.", .choices = loads),
+			 "shared memory before the run. auto: task if [run] devices has a CPU, else ahead.", .choices = loads),
 	LOOM_OPT(struct contains_opts, limit, LOOM_OPT_U64, "0",
 			 "Number of documents that are searched, from the first one on. 0: all."),
 	LOOM_OPT(struct contains_opts, documents, LOOM_OPT_U64, "0",
@@ -51,7 +51,8 @@ struct contains {
 	struct workload base;
 	struct contains_list list;
 	uint64_t bytes, job_bytes; /* size of all texts; size of the global block */
-	int checked;
+	int ahead; /* 1: texts are loaded ahead */
+	int loaded, checked;
 };
 
 static void contains_destroy(void *self)
@@ -167,8 +168,6 @@ static int contains_create(const struct loom_host *host, const void *opts, void 
 		return rc;
 	struct contains *w = made;
 	rc = contains_scan(host, o, &w->list, err);
-	if (!rc && o->load == LOAD_AHEAD)
-		rc = for_each(w, load_one, &w->bytes, err);
 	if (rc)
 		contains_destroy(w);
 	else
@@ -181,13 +180,32 @@ static uint64_t aligned(uint64_t at)
 	return loom__align(at, CONTAINS_ALIGN);
 }
 
+/* Loads the texts if they are loaded ahead. Only CPUs can open files. */
+static int load_texts(struct contains *w, const struct loom_layout *layout, struct loom_error *err)
+{
+	const struct contains_opts *o = w->base.opts;
+	int cpus = 0;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		cpus |= layout->device[d].kind == LOOM_ON_CPU;
+	if (!cpus && o->load == LOAD_TASK)
+		return LOOM_REFUSE(w->base.host, err, "load",
+				   "load = task lets a CPU read each document, and [run] devices has none: set load = ahead");
+	w->ahead = o->load == LOAD_AHEAD || !cpus;
+	if (!w->ahead || w->loaded)
+		return 0;
+	w->loaded = 1;
+	return for_each(w, load_one, &w->bytes, err);
+}
+
 /* Computes the size of the block, which has job, documents, word, names and texts. */
 static int contains_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 			 struct loom_error *err)
 {
 	struct contains *w = self;
 	const struct contains_opts *o = w->base.opts;
-	(void)layout, (void)err;
+	int rc = load_texts(w, layout, err);
+	if (rc)
+		return rc;
 	w->job_bytes = sizeof(struct contains_job) +
 		       w->list.count * sizeof(struct contains_document) + strlen(o->word);
 	for (size_t i = 0; i < w->list.count; i++) {
@@ -289,9 +307,9 @@ static int contains_tasks(void *self, const struct loom_layout *layout,
 			name = put(block, &used, s->path, strlen(s->path) + 1);
 		d[i] = (struct contains_document){
 			.name = name, .at = s->list ? s->seed : s->at, .bytes = s->bytes, .text_bytes = s->text_bytes, .bad = s->bad};
-		tasks[i].tag = o->load == LOAD_TASK;
+		tasks[i].tag = !w->ahead;
 		tasks[i].param[0] = i;
-		if (o->load == LOAD_TASK) {
+		if (!w->ahead) {
 			tasks[i].affinity = LOOM_ON_CPU;
 			continue;
 		}

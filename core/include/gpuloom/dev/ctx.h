@@ -13,7 +13,7 @@ extern "C" {
 /* Control words of a run, in host memory that every worker reads. Groups of words have a cache line of their own. */
 struct loom_ctl {
 	uint32_t phase; /* LOOM_PHASE_*; the host stores it (release), workers load it (acquire) */
-	uint32_t pad;
+	uint32_t stop_graphs; /* only in host memory; 1: runs of graphs must end; it stays set until the launch ends */
 	uint64_t call; /* only in a GPU's copy: the phase in the upper half, LOOM_ORDER_* in the lower half */
 	uint32_t pad0[12];
 	uint32_t stop; /* if not 0, workers leave every loop; it stays set until the launch ends */
