@@ -437,6 +437,7 @@ TEST(warnings_of_a_run)
 	for (int n = 9; n < 13; n++) {
 		cJSON *result = cJSON_CreateObject(), *metrics = loom__json_add_object(result, "metrics"), *list;
 		list = loom__json_add_array(loom__json_add_object(metrics, "seconds"), "samples");
+		loom__json_add_array(result, "warnings");
 		for (int i = 0; i < n; i++)
 			cJSON_AddItemToArray(list, cJSON_CreateNumber(i == 5 ? 9 : 1 + 0.001 * (i * 7 % 12)));
 		loom__result_warn(result);

@@ -916,7 +916,7 @@ TEST(arguments)
 	REFUSED(loom_stack_adopt(e.stack, words, 1ull << 48, &ref, &e.err), LOOM_EINVAL, e.err,
 		"more than any memory has");
 	munmap(gone, 1 << 20);
-	REFUSED(loom_stack_adopt(e.stack, gone, 1 << 20, &ref, &e.err), LOOM_EINVAL, e.err, "not mapped");
+	REFUSED(loom_stack_adopt(e.stack, gone, 1 << 20, &ref, &e.err), LOOM_EINVAL, e.err, "neither this process nor a GPU");
 	REFUSED(loom_stack_source(e.stack, "f", "no C", NULL, 0, NULL, &e.err), LOOM_EINVAL, e.err,
 		"a task function or more");
 	REFUSED(loom_stack_ir(e.stack, "f", "x", SIZE_MAX, names, 1, &tag, &e.err), LOOM_EINVAL, e.err, "too many");

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "stack/stack.h"
@@ -199,6 +200,25 @@ int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **h
 
 /* ---- memory of the program ---- */
 
+/* Returns 0 if a read of this byte would end the process. If the kernel refuses to say, returns 1. */
+static int is_readable(char *at)
+{
+	char byte;
+	struct iovec to = {&byte, 1}, from = {at, 1};
+	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1 || errno != EFAULT;
+}
+
+/* Returns 0 if the process has not mapped all of this memory. The addresses of a GPU's memory stay mapped when it is freed,
+ * but cannot be read. */
+static int is_mapped(char *at, size_t bytes)
+{
+	/* The system call does nothing but to check that all pages are mapped. */
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)at / page * page;
+	if (msync((void *)begin, (uintptr_t)at + bytes - begin, MS_ASYNC) && errno == ENOMEM)
+		return 0;
+	return is_readable(at) && is_readable(at + bytes - 1);
+}
+
 /* Finds the device that has the memory, and fills *memory. *adopter is the index of the device, or -1 if no device has
  * it. */
 static int find_owner(struct loom_stack *s, void *at, size_t bytes, struct loom_memory *memory, int32_t *adopter,
@@ -214,9 +234,7 @@ static int find_owner(struct loom_stack *s, void *at, size_t bytes, struct loom_
 		memory->device = *adopter;
 	}
 	if (rc == LOOM_ENOENT) {
-		/* The system call does nothing but to check that the process has mapped all pages. */
-		uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)at / page * page;
-		if (msync((void *)begin, (uintptr_t)at + bytes - begin, MS_ASYNC) && errno == ENOMEM)
+		if (!is_mapped(at, bytes))
 			return LOOM__FAIL(err, LOOM_EINVAL,
 					  "no memory at %p: neither this process nor a GPU of the stack has all of these %zu bytes: "
 					  "they were freed, or belong to a GPU that [run] devices does not name", at, bytes);

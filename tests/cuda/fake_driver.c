@@ -185,7 +185,7 @@ FAKE(cuStreamCreate, (CUstream *stream, unsigned flags),
 FAKE(cuStreamDestroy, (CUstream stream), fake_destroy((struct stream *)stream);)
 FAKE(cuStreamSynchronize, (CUstream stream),
 	while (calls_left(fake_stream(stream)))
-		fake_yield();)
+		loom_cpu_yield();)
 FAKE(cuEventCreate, (CUevent *event, unsigned flags),
 	if (!(flags & CU_EVENT_BLOCKING_SYNC))
 		return CUDA_ERROR_INVALID_VALUE;

@@ -33,17 +33,6 @@
 #include "shared/compose/collective.dev.h"
 #include "shared/compose/gpu.dev.h"
 
-/* Between two polls of the stand-in. Most of its workers wait most of the time, as those of a GPU do, but here they share cores with
- * the worker for which they wait, and with other tests. So each thread also sleeps after some yields. */
-static void fake_yield(void)
-{
-	static __thread unsigned polls;
-	if (++polls % 16)
-		sched_yield();
-	else
-		usleep(50);
-}
-
 #define API __attribute__((visibility("default")))
 #define FAKE_FN static __attribute__((unused))
 
@@ -299,13 +288,13 @@ static uint32_t watch(struct worker *w, uint32_t old, uint32_t mask)
 		return LOOM_PHASE_RETIRE;
 	if (c->worker == c->first) {
 		while (((phase = loom_load_acquire_sys(&l->ctl->phase)) == old || !(phase & mask)) && !killed(w))
-			fake_yield();
+			loom_cpu_yield();
 		c->ctl->initial_tasks = l->ctl->initial_tasks;
 		c->ctl->sample = l->ctl->sample;
 		loom_store_release_dev(&c->ctl->phase, phase);
 	} else {
 		while (((phase = loom_load_acquire_dev(&c->ctl->phase)) == old || !(phase & mask)) && !killed(w))
-			fake_yield();
+			loom_cpu_yield();
 	}
 	return killed(w) ? LOOM_PHASE_RETIRE : phase;
 }
@@ -324,7 +313,7 @@ static void run_sample(struct worker *w)
 		memset(w->local, 0, w->record->local_bytes);
 	if (wrong("hang") && c->worker == c->first + 1)
 		for (;;)
-			fake_yield();
+			loom_cpu_yield();
 	if (w->record->probe) {
 		loom_probe_run(c, w->record->probe);
 		struct loom_probe *p = w->record->probe;
@@ -396,7 +385,7 @@ static uint32_t await_this(struct worker *w, uint32_t go)
 					return LOOM_PHASE_RETIRE;
 			may_leave = 0;
 		}
-		fake_yield();
+		loom_cpu_yield();
 	}
 	if (killed(w))
 		phase = LOOM_PHASE_RETIRE;
@@ -432,7 +421,7 @@ static uint32_t await_order(struct worker *w, uint32_t last)
 			phase = LOOM_PHASE_RETIRE;
 			break;
 		}
-		fake_yield();
+		loom_cpu_yield();
 	}
 	if (c->worker == c->first) {
 		if (LOOM_PHASE_IS_GO(phase)) {
@@ -443,7 +432,7 @@ static uint32_t await_order(struct worker *w, uint32_t last)
 	}
 	while (c->worker != c->first && !killed(w) && (phase = loom_load_acquire_dev(&c->ctl->phase)) != last + 2 &&
 	       phase != LOOM_PHASE_RETIRE)
-		fake_yield();
+		loom_cpu_yield();
 	return killed(w) ? LOOM_PHASE_RETIRE : phase;
 }
 
@@ -587,7 +576,7 @@ static void *step_main(void *arg)
 	stage(w, LOOM_GPU_WORKING);
 	if (wrong("hang") && c->worker == c->first + 1)
 		for (;;)
-			fake_yield();
+			loom_cpu_yield();
 	if (wrong("die"))
 		__atomic_store_n(&w->stream->failed, 1, __ATOMIC_RELEASE);
 	else
@@ -697,7 +686,7 @@ static void *stream_main(void *arg)
 			fake_copy(call->to, call->from, call->bytes);
 		while (call->awaits && !dropped(s) &&
 		       (int64_t)(__atomic_load_n(call->word, __ATOMIC_ACQUIRE) - call->value) < 0)
-			fake_yield();
+			loom_cpu_yield();
 		if (call->word && !call->awaits && !dropped(s) && !wrong("mute"))
 			__atomic_store_n(call->word, call->value, __ATOMIC_RELEASE);
 		if (call->event) {
@@ -722,7 +711,7 @@ FAKE_FN void fake_call(struct stream *s, struct call call)
 		return;
 	}
 	while (s->called - __atomic_load_n(&s->done, __ATOMIC_ACQUIRE) == CALLS)
-		fake_yield();
+		loom_cpu_yield();
 	s->call[s->called % CALLS] = call;
 	__atomic_store_n(&s->called, s->called + 1, __ATOMIC_RELEASE);
 	if (!s->running && pthread_create(&s->thread, NULL, stream_main, s) != 0)
@@ -792,11 +781,11 @@ FAKE_FN void fake_kill(struct stream *s)
 		return;
 	__atomic_store_n(&s->failed, 1, __ATOMIC_RELEASE);
 	while (calls_left(s))
-		fake_yield();
+		loom_cpu_yield();
 	while (s->worker && __atomic_load_n(&s->left, __ATOMIC_ACQUIRE) != s->count) {
 		/* The stop flag is set again and again, because workers in a sample poll only this flag. */
 		__atomic_store_n(&s->worker[0].record->gate->ctl.stop, 1, __ATOMIC_RELAXED);
-		fake_yield();
+		loom_cpu_yield();
 	}
 }
 

@@ -25,7 +25,7 @@ static uint64_t quick_take_order(struct worker *w)
 	struct loom_ctx *c = &w->ctx;
 	uint64_t order = 0, since = loom_clock_ns(c);
 	uint32_t phase, last = w->left ? w->heard + 2 : w->heard;
-	for (;; fake_yield()) {
+	for (;; loom_cpu_yield()) {
 		uint64_t call = loom_load_acquire_dev(&c->ctl->call);
 		order = loom_load_acquire_sys(&l->words->order);
 		uint32_t settled = loom_load_acquire_dev(&l->gate->settled);
@@ -61,7 +61,7 @@ static uint64_t quick_take_order(struct worker *w)
 static uint64_t quick_hear(struct worker *w)
 {
 	uint32_t slot = w->ctx.worker - w->ctx.first;
-	for (; !killed(w); fake_yield()) {
+	for (; !killed(w); loom_cpu_yield()) {
 		uint64_t call = loom_load_acquire_dev(&w->ctx.ctl->call);
 		uint32_t phase = (uint32_t)(call >> 32);
 		if (quick_is_news(phase, w->heard)
@@ -105,7 +105,7 @@ static uint32_t quick_next_resident(struct worker *w)
 {
 	int quick = w->heard != LOOM_GPU_NO_PHASE && !w->left && w->flags & LOOM_ORDER_QUICK;
 	while (quick && loom_load_acquire_dev(&w->record->gate->settled) != w->heard && !killed(w))
-		fake_yield();
+		loom_cpu_yield();
 	uint32_t phase = quick				     ? w->heard + 2
 			 : w->heard == LOOM_GPU_NO_PHASE ? w->order.phase
 							     : quick_await_order(w);
@@ -164,7 +164,7 @@ static uint32_t quick_next_quick(struct worker *w)
 	       !(call & (LOOM_ORDER_CALLED | LOOM_ORDER_OVER))) {
 		if (killed(w))
 			return LOOM_PHASE_RETIRE;
-		fake_yield();
+		loom_cpu_yield();
 	}
 	w->small = w->left = 0;
 	return call & LOOM_ORDER_CALLED ? go : LOOM_PHASE_RETIRE;
