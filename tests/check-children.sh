@@ -312,9 +312,9 @@ stopped() { # arguments: SECONDS CONDITION ARGUMENTS...
 		{ fail "no warning of a stop: $*"; cat "$tmp/err"; }
 	[ "$(grep -c '"verified":' "$tmp/stopped.json")" = 2 ] || fail "not two samples after a stop: $*"
 }
-exec_conf "$tmp/sleeps.ini" "sh -c 'touch $tmp/begun; sleep 1.5'"
-stopped 7 '[ -e "$tmp/begun" ]' "$tmp/sleeps.ini" --set run.timeout=6s --set workload.exec.timeout=6s
+exec_conf "$tmp/sleeps.ini" "sh -c 'touch $tmp/sleeping; sleep 1.5'"
+stopped 7 '[ -e "$tmp/sleeping" ]' "$tmp/sleeps.ini" --set run.timeout=6s --set workload.exec.timeout=6s
 planted_conf "$tmp/planted.ini"
-stopped 2 'has_used $run 25' "$tmp/planted.ini" --set workload.planted.turns=500000000
-stopped 2 'at_work $run 2' "$tmp/planted.ini" --set workload.planted.turns=500000000 -n 2
+stopped 3 'has_used $run 25' "$tmp/planted.ini" --set workload.planted.turns=500000000
+stopped 3 'at_work $run 2' "$tmp/planted.ini" --set workload.planted.turns=500000000 -n 2
 finish

@@ -6,7 +6,7 @@
  * left, the wait also ends when the device's workers are done, fail or die, at a signal, and at a call of wake(). So
  * for the last device the slice may be longer, which lets an idle machine sleep. */
 #define SLICE_NS 20000000ull
-#define LAST_NS 100000000ull
+#define LAST_NS 1000000000ull
 /* A wait that ends this much later than its slice shows that this process was stopped, because CLOCK_MONOTONIC runs on
  * (Ctrl-Z, SIGSTOP, a frozen control group, a paused virtual machine). With ten threads per core a wait was 0.3 s late. */
 #define STALL_NS 1000000000ull
