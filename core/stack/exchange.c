@@ -64,8 +64,9 @@ static int swap(struct loom__exchange *x, int failed, const void *data, uint64_t
 
 int loom__exchange_end(struct loom__exchange *x, int rc, struct loom_error *err)
 {
-	/* Ranks that are threads of this process have a launcher that ends them all. */
-	if (rc && x->open && !x->failed && !(LOOM_HAS(x->ranks, job) && x->ranks->job)) {
+	/* Ranks that are threads of this process have a launcher, too. */
+	int others_end = LOOM_HAS(x->ranks, job) || LOOM_HAS(x->ranks, launched);
+	if (rc && x->open && !x->failed && !others_end) {
 		struct loom_error unused;
 		size_t length = strlen(err->text);
 		(void)swap(x, rc, err->text, 0, length < ROOM ? length : ROOM - 1, &unused);

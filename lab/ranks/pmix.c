@@ -133,7 +133,7 @@ int loom__pmix_begin(struct loom__boot *boot, struct loom_error *err)
 		return LOOM__FAIL(err, LOOM_EUNAVAIL, "the launcher does not report the number of ranks");
 	boot->how = LOOM__BOOT_PMIX;
 	boot->ranks = (struct loom_ranks){
-	    .size = sizeof(boot->ranks), .rank = p.self.rank, .ranks = ranks, .self = boot, .allgather = allgather};
+	    .size = sizeof(boot->ranks), .rank = p.self.rank, .ranks = ranks, .self = boot, .allgather = allgather, .launched = 1};
 	self = boot;
 	pmix_status_t lost[] = {PMIX_ERR_LOST_CONNECTION, PMIX_ERR_LOST_CONNECTION_TO_SERVER};
 	p.on_event(lost, LOOM__COUNT(lost), NULL, 0, on_lost, NULL, NULL);

@@ -94,6 +94,9 @@ struct loom_ranks {
 	/* Equal for all ranks that are threads of this process, on devices with a virtual clock. NULL: ranks are
 	 * processes. */
 	const void *job;
+	/* 1: if a rank ends with an error, its launcher ends the others with the reason of this rank. So a rank whose
+	 * call has failed returns at once, and does not wait for the next exchange. 0: the others are not ended. */
+	uint64_t launched;
 };
 
 struct loom_stack_params {
