@@ -124,7 +124,7 @@ static void add_homes(const struct loom_config *cfg, const char *key, struct loo
 			const char *own = row->section ? row->section : d->section;
 			const char *dot = strrchr(own, '.');
 			size_t i = 0;
-			if (!loom__same(row->name, key) || (dot && dot[1] >= '0' && dot[1] <= '9')) /* as device.cuda.0 */
+			if (!loom__same(row->name, key) || (dot && dot[1] >= '0' && dot[1] <= '9')) /* one device */
 				continue;
 			while (i < homes && !loom__same(home[i], own))
 				i++;

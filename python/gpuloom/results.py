@@ -224,36 +224,9 @@ def _numbers(rows: List[Row]) -> None:
             break
 
 
-def _once(documents: List[Any]) -> List[Any]:
-    """Returns the documents without samples that are there twice, such as those of a copied file. The samples of a sweep are the
-    same if configuration, number, start and metrics are; other documents if their start and samples are."""
-    seen: Dict[str, int] = {}
-
-    def new(*parts: Any) -> bool:
-        key = json.dumps(parts, sort_keys=True)
-        seen[key] = seen.get(key, 0) + 1
-        return seen[key] == 1
-
-    kept: List[Any] = []
-    for d in documents:
-        if isinstance(d, list):
-            kept.append([line for line in d if "sample" not in line or new(
-                line.get("configuration"), line["sample"], line.get("start_ns"), line.get("metrics"))])
-        elif new(d.get("started"), d.get("samples"), d.get("metrics"), d.get("variants")):
-            kept.append(d)
-    repeated = sum(seen.values()) - len(seen)
-    if repeated:
-        warnings.warn("%d samples or documents are there more than once, and count once" % repeated, stacklevel=3)
-    return kept
-
-
 def frame(documents: Union[Document, Lines, Sequence[Union[Document, Lines]]], pandas: Optional[bool] = None) -> Any:
     """Returns the table that load() would return for the files of these documents."""
     listed: List[Any] = documents if isinstance(documents, list) and not _is_sweep(documents) else [documents]
-    try:
-        listed = _once(listed)
-    except (AttributeError, TypeError) as why:
-        raise ValueError("a document lacks parts that docs/results.md demands (%s)" % why) from None
     results = [d for d in listed if isinstance(d, dict) and str(d.get("schema")).startswith("gpuloom.result/")]
     try:
         varied = dict(zip(map(id, results), _varied(results)))

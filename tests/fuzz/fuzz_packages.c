@@ -11,7 +11,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct graph g = {0};
-	if (!bfs_packages(&g, fuzz_file(0, data, size))) {
+	const char *why;
+	if (!bfs_packages(&g, fuzz_file(0, data, size), &why)) {
 		uint64_t sum = 0;
 		FUZZ_CHECK(g.vertices && !g.first[0]);
 		for (uint64_t v = 0; v < g.vertices; v++) {
