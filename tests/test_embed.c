@@ -927,6 +927,7 @@ TEST(arguments)
 	shut(&e);
 }
 
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__) /* sanitizers enlarge the stacks of threads */
 /* A thread with a small stack gets an error instead of a signal, and 64 KiB suffice. */
 static void *use_small_stack(void *arg)
 {
@@ -963,6 +964,7 @@ TEST(small_stack)
 	}
 	loom_config_destroy(e.cfg);
 }
+#endif
 
 /* ---- sums over ranks ---- */
 
