@@ -601,6 +601,7 @@ LOOM_FN void loom_gpu_samples(struct loom_ctx *c, const struct loom_gpu_order *o
 			break;
 		loom_set_state(c, LOOM_STATE_TASKS);
 		loom_gpu_sample(c->random);
+		loom_gpu_context(c); /* made again: otherwise its values would take registers from the tasks */
 		loom_gpu_finish(c, go, order);
 	} while (!order->kept || order->kept == LOOM_GPU_RESIDENT);
 	if (order->kept == LOOM_GPU_RESIDENT)
@@ -643,10 +644,9 @@ LOOM_KERNEL loom_gpu_work(struct loom_gpu_order order)
 	}
 #endif
 	loom_gpu_context(&c);
-	int captured = order.kept == LOOM_GPU_CAPTURED;
-	if (!captured || loom_gpu_enter(&c, &order)) {
+	if (order.kept != LOOM_GPU_CAPTURED || loom_gpu_enter(&c, &order)) {
 		loom_gpu_samples(&c, &order);
-		if (captured)
+		if (order.kept == LOOM_GPU_CAPTURED)
 			loom_gpu_leave(&c);
 	}
 #ifdef LOOM_GPU_WATCH
