@@ -45,7 +45,7 @@ CORE_LIBS := -liniparser -lcjson -lz -lm -ldl
 # Only libgpuloom.so has this file, by which it loads the libraries that other programs link to.
 BORROWED := core/base/borrowed.c
 LIB_SRC := $(sort $(filter-out $(BORROWED),$(wildcard core/*/*.c)) lib/text.c)
-LAB_SRC := $(sort $(filter-out lab/cli/%,$(wildcard lab/*/*.c)) $(wildcard conform/*.c rig/*.c) lib/child.c plugins/shared/explore/fiber.c)
+LAB_SRC := $(sort $(filter-out lab/cli/%,$(wildcard lab/*/*.c)) $(wildcard conform/*.c rig/*.c) lib/child.c plugins/device_common/explore/fiber.c)
 CLI_SRC := $(sort $(wildcard lab/cli/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o)
 LAB_OBJ := $(LAB_SRC:%.c=$B/obj/%.o)
@@ -151,7 +151,8 @@ define include_plugin
 D := $(patsubst %/,%,$(dir $1))
 include $1
 endef
-$(foreach mk,$(sort $(wildcard plugins/shared/*/plugin.mk)) $(sort $(wildcard plugins/*/plugin.mk plugins/workloads/*/plugin.mk)),$(eval $(call include_plugin,$(mk))))
+COMMON_MK := $(sort $(wildcard plugins/*_common/plugin.mk plugins/*_common/*/plugin.mk))
+$(foreach mk,$(COMMON_MK) $(filter-out $(COMMON_MK),$(sort $(wildcard plugins/*/plugin.mk plugins/workloads/*/plugin.mk))),$(eval $(call include_plugin,$(mk))))
 
 define plugin_rules
 $1_OBJ := $$(patsubst %.c,$B/obj/%.o,$$($1_SRC))
@@ -343,7 +344,7 @@ lint: ## cppcheck over the core and the plug-ins
 	  --suppress=duplicateAssignExpression --suppress=leakReturnValNotUsed --suppress=uninitvar:conform/workload.c \
 	  --suppress=uninitvar:lab/report/plot_runs.c --suppress=uninitvar:plugins/sync_wic/wic_space.c \
 	  --suppress=syntaxError:core/config/value.c -D__x86_64__ -D__GNUC__ -DQOS_URING \
-	  -Icore/include -Icore -Ilab -I. $(addprefix -I,$(wildcard plugins/* plugins/shared/* plugins/workloads/*)) core lab conform plugins
+	  -Icore/include -Icore -Ilab -I. $(addprefix -I,$(wildcard plugins/* plugins/*_common/* plugins/workloads/*)) core lab conform plugins
 
 clean: ## remove what was built
 	rm -rf build
@@ -463,8 +464,8 @@ bench-barriers: all $(BARRIER_PEERS) ## barriers on the CPU against pthread, Ope
 .PHONY: bench-barriers
 $(PEERS)/ring_simgrid: bench/peers/ring_simgrid.c | $(PEERS)
 	$(call peer,gcc,,-lsimgrid)
-$B/bench/sim_ring: bench/sim_ring.c $(addprefix $B/obj/plugins/,$(patsubst %,device_sim/%.o,simulation queue agent run describe) shared/explore/fiber.o \
-  $(patsubst %,shared/simnet/%.o,wire links))
+$B/bench/sim_ring: bench/sim_ring.c $(addprefix $B/obj/plugins/,$(patsubst %,device_sim/%.o,simulation queue agent run describe) device_common/explore/fiber.o \
+  $(patsubst %,trigger_common/simnet/%.o,wire links))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ -ldl -o $@

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "../plugins/device_sim/simulation.h"
-#include "../plugins/shared/simnet/wire.h"
+#include "../plugins/trigger_common/simnet/wire.h"
 
 #define STACK_BYTES 16384u
 

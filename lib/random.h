@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers that are the same for the same seed: splitmix64 (Steele, Lea and Flood 2014). Every seed is good.
- * Device code has copies of these functions, such as loom_gpu_mix() in plugins/shared/compose/kernel.dev.h. From the
+ * Device code has copies of these functions, such as loom_gpu_mix() in plugins/device_common/compose/kernel.dev.h. From the
  * same seed, they make the same choices. */
 #ifndef LOOM_LIB_RANDOM_H
 #define LOOM_LIB_RANDOM_H

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../plugins/shared/explore/fiber.h"
-#include "../plugins/shared/explore/pct.h"
+#include "../plugins/device_common/explore/fiber.h"
+#include "../plugins/device_common/explore/pct.h"
 
 #define STACK_BYTES (256u * 1024)
 

@@ -3,7 +3,7 @@
  * from a seed the fiber that continues. The same seed repeats a failure.
  *
  * With LOOM__EXPLORE_RANDOM, each access may switch to another worker. LOOM__EXPLORE_PCT switches by priorities
- * (plugins/shared/explore/pct.h), and a worker that waits (pause) gets the lowest one. */
+ * (plugins/device_common/explore/pct.h), and a worker that waits (pause) gets the lowest one. */
 #ifndef LOOM_RIG_EXPLORE_H
 #define LOOM_RIG_EXPLORE_H
 

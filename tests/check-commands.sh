@@ -24,11 +24,11 @@ tmp, build = sys.argv[1:]
 root = os.getcwd()
 everything = os.environ.get('CHECK') == 'all'
 pages = ['README.md', 'CONTRIBUTING.md', 'tests/README.md'] + sorted(
-    sum((glob.glob(p) for p in ('docs/*.md', 'docs/kinds/*.md', 'plugins/*/README.md', 'plugins/shared/*/README.md', 'plugins/workloads/*/README.md', 'examples/*/README.md')), []))
+    sum((glob.glob(p) for p in ('docs/*.md', 'docs/kinds/*.md', 'plugins/*/README.md', 'plugins/*_common/*/README.md', 'plugins/workloads/*/README.md', 'examples/*/README.md')), []))
 installed = tmp + '/usr/bin/gpuloom'
 programs = 'hyperfine sed make gpuloom build/gpuloom sh cc cd mpirun srun python3 venv/bin/pip venv/bin/python cp mkdir export'.split()
 targets = set(re.findall(r'^([a-z][a-z-]*):', ''.join(open(f).read() for f in ['Makefile'] + glob.glob('plugins/*/plugin.mk')
-                                                     + glob.glob('plugins/shared/*/plugin.mk') + glob.glob('plugins/workloads/*/plugin.mk')), re.M))
+                                                     + glob.glob('plugins/*_common/*/plugin.mk') + glob.glob('plugins/workloads/*/plugin.mk')), re.M))
 faults, skipped, counts = [], {}, dict.fromkeys(('ran', 'make -n', 'looked up'), 0)
 
 # Makes jobs short: appends options with smaller values than the defaults.

@@ -6,10 +6,11 @@ tools/man "$B" >"$tmp/gpuloom.1" && grep -q '^\.SS gpuloom validate' "$tmp/gpulo
 	fail 'the man page is no troff'
 # Each folder of plug-ins has a README that says what the plug-ins model.
 for folder in plugins/*/ plugins/workloads/*/; do
-	[ "$folder" = plugins/shared/ ] || [ "$folder" = plugins/workloads/ ] || [ -s "$folder/README.md" ] ||
+	case $folder in plugins/workloads/ | *[_/]common/ | */collective/) continue ;; esac
+	[ -s "$folder/README.md" ] ||
 		fail "no README in $folder"
 done
-for page in README.md CONTRIBUTING.md tests/README.md docs/*.md docs/kinds/*.md plugins/*/README.md plugins/shared/*/README.md \
+for page in README.md CONTRIBUTING.md tests/README.md docs/*.md docs/kinds/*.md plugins/*/README.md plugins/*_common/*/README.md \
 	plugins/workloads/*/README.md examples/*/README.md; do
 	[ -e "$page" ] || continue
 	grep -o '](\([^)#]*\)' "$page" | cut -c3- | grep -v '://' | while read -r link; do

@@ -34,7 +34,7 @@ for program in bench/*.cu; do # otherwise these programs are compiled only on a 
 	"$nvcc" -std=c++17 -arch=sm_90 -rdc=true -Icore/include -ptx "$program" -o "$tmp/x.ptx" || fail "$program under nvcc"
 done
 # Structs of device code are in blocks of memory that are compared as bytes, so the structs must have no padding.
-gcc -std=gnu11 -D_GNU_SOURCE -Icore/include -I. -Iplugins -Wpadded -fsyntax-only plugins/*/*.c plugins/shared/*/*.c \
+gcc -std=gnu11 -D_GNU_SOURCE -Icore/include -I. -Iplugins -Wpadded -fsyntax-only plugins/*/*.c plugins/*_common/*/*.c \
 	plugins/workloads/*/*.c \
 	2>&1 | grep '\.dev\.h:.*-Wpadded' && fail 'padding in a struct of device code'
 # clang has other warnings than gcc; the tests compile without warnings under both.

@@ -36,7 +36,7 @@ find "$doc" -name '*.md' | while read -r page; do
 	done
 done >"$tmp/dead"
 [ ! -s "$tmp/dead" ] || { fail 'docs_F10: dead links in installed pages'; cat "$tmp/dead"; }
-for f in docs/kinds/sched.md docs/limits.md plugins/sched_mgws/README.md plugins/shared/gpu/README.md examples/slurm/README.md; do
+for f in docs/kinds/sched.md docs/limits.md plugins/sched_mgws/README.md plugins/device_common/gpu/README.md examples/slurm/README.md; do
 	[ -s "$doc/$f" ] || fail "docs_F10: no $f"
 done
 grep -q '](\.\./plugins/sched_mgws/README.md)' "$doc/docs/scheduling.md" ||

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Dependencies between layers have one direction. CONTRIBUTING.md lists the layers; a file may include files of its own
-# layer and of layers above it in that list. A plug-in may include core/include, lib, its own folder and
-# plugins/shared/. No two files depend on each other. Host code is checked by the symbols of object files. Device code
+# layer and of layers above it in that list. A plug-in may include core/include, lib, its own folder and the common
+# code of its kind. No two files depend on each other. Host code is checked by the symbols of object files. Device code
 # is checked by its text: in each list of LOOM_CODE_FILE, a file uses only functions of the files before it, includes
 # only files before it, and declares no function without its body.
 #   tests/check-layers.sh BUILD
@@ -15,8 +15,12 @@ build = sys.argv[1]
 layers = re.findall(r'^    ((?:core|lib|lab|rig|conform)[\w/]*) {2,}', open('CONTRIBUTING.md').read(), re.M)
 if len(layers) < 8:
     sys.exit('CONTRIBUTING.md lists only these layers: %s' % layers)
-# the folders of plugins/shared, in order
-shared = ['explore', 'hostmem', 'workload', 'collective', 'compose', 'gpu', 'sched', 'sync', 'fabric', 'simnet', 'nic']
+# Folders of common code, in order, and the folders of plugins/ that may include them. Common code may include the common code
+# before it, if that is for the same plug-ins.
+common = {'device_common/explore': 'device_', 'device_common/hostmem': 'device_|transport_', 'device_common/compose': 'device_',
+          'device_common/gpu': 'device_', 'workloads/common': 'workloads/', 'workloads/collective': 'workloads/net$',
+          'sched_common': 'sched_|workloads/tasks$', 'sync_common': 'sync', 'trigger_common': 'trigger_',
+          'trigger_common/fabric': 'trigger_', 'trigger_common/simnet': 'trigger_', 'trigger_common/nic': 'trigger_'}
 faults = []
 
 def layer_of(path):
@@ -35,13 +39,10 @@ def may(path, target):
     if path.startswith('plugins/'):
         if other in ('core/include', 'lib') or os.path.dirname(path) == os.path.dirname(target):
             return True
-        part = path.split('/')
-        inside = target.split('/')
-        if inside[:2] != ['plugins', 'shared']:
-            return False
-        rank = lambda name: shared.index(name) if name in shared else -1 # -1 for a file in plugins/shared itself, which is the lowest
-        return part[1] != 'shared' or rank(inside[2]) <= rank(part[2])
-    if target.startswith('plugins/shared/explore/'):
+        room = lambda name: os.path.relpath(os.path.dirname(name), 'plugins')
+        rank = lambda name: list(common).index(room(name)) if room(name) in common else len(common)
+        return room(target) in common and re.match(common[room(target)], room(path)) is not None and rank(target) <= rank(path)
+    if target.startswith('plugins/device_common/explore/'):
         return layer == 'rig'  # rig explores the same schedules as simulated devices
     return other is not None and layers.index(other) <= layers.index(layer)
 
@@ -73,7 +74,7 @@ for o in objects:
             home[(os.path.dirname(path), word[2])] = path
         elif len(word) == 2 and word[0] == 'U':
             uses[path].add(word[1])
-everywhere = {symbol: path for (folder, symbol), path in home.items() if not re.match('plugins/(?!shared)', folder)}
+everywhere = {symbol: path for (folder, symbol), path in home.items() if not folder.startswith('plugins/') or os.path.relpath(folder, 'plugins') in common}
 needs = {p: {home.get((os.path.dirname(p), s)) or everywhere.get(s) for s in uses[p]} - {None, p} for p in uses}
 
 def circle(needs):
@@ -168,7 +169,7 @@ for f in devices:
 
 def named(source, name):
     """Returns the file that a LOOM_CODE_FILE of `source` names."""
-    places = [os.path.dirname(source), 'plugins/shared', *sorted(glob.glob('plugins/shared/*') + glob.glob('plugins/*'))]
+    places = [os.path.dirname(source), *sorted(glob.glob('plugins/*_common/*') + glob.glob('plugins/*') + glob.glob('plugins/workloads/*'))]
     return next((p for d in places if os.path.exists(p := os.path.normpath(os.path.join(d, name)))), None)
 
 backward, device_needs, lists = 0, collections.defaultdict(set), 0

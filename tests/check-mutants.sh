@@ -6,7 +6,7 @@
 . tests/lib.sh
 work=$tmp/tree
 mkdir -p "$work/plugins"
-cp -r plugins/sched_* plugins/term plugins/shared "$work/plugins/"
+cp -r plugins/sched_* plugins/term "$work/plugins/"
 mkdir "$work/tests" && cp tests/*.h "$work/tests/" && cp tests/test_sched_deterministic.c "$work/tests/"
 mkdir "$tmp/run" && ln -s "$B/plugins" "$tmp/run/plugins" && mkdir "$tmp/run/tests"
 

@@ -220,7 +220,7 @@ spoil() {
 	*) [ "${RUNS:-}" ] || return 0 ;;
 	esac
 	rm -rf "$tmp/plugins" && mkdir "$tmp/plugins" &&
-		cp -r plugins/sched_mgws plugins/term plugins/shared "$tmp/plugins/"
+		cp -r plugins/sched_mgws plugins/sched_common plugins/term "$tmp/plugins/"
 	python3 tests/spoil.py "$(find "$tmp/plugins" -name "$3")" "$4" "$5" "$6" ||
 		{ fail "$1: not one such place in $4() of $3"; return; }
 	case $1 in 'a request is granted twice') # only one worker of a GPU grants requests, so this check must be removed, too
@@ -233,7 +233,7 @@ spoil() {
 		sched_*) use="$use --set scheduler.use=$tmp/plugins/$part.so" ;;
 		*) use="$use --set termination.use=$tmp/plugins/$part.so" ;;
 		esac
-		${CC:-cc} -std=gnu11 -O0 -w -fPIC -shared -Icore/include -I. -I"$tmp/plugins/sched_mgws" -I"$tmp/plugins/shared/sched" \
+		${CC:-cc} -std=gnu11 -O0 -w -fPIC -shared -Icore/include -I. -I"$tmp/plugins/sched_mgws" -I"$tmp/plugins/sched_common" \
 			-I"$tmp/plugins/term" -D_GNU_SOURCE "$(find "$tmp/plugins" -name "$part.c")" -o \
 			"$tmp/plugins/$part.so" || { fail "$1 does not compile"; return; }
 	done
@@ -257,13 +257,13 @@ spoil() {
 # spoil_trigger NAME TRIGGER 'JOB OPTION...' FUNCTION OLD NEW: like spoil, with a fault in nic.dev.h.
 spoil_trigger() {
 	case $1 in 'ends of a kernel'*) ;; *) [ "${RUNS:-}" ] || return 0 ;; esac
-	rm -rf "$tmp/plugins" && mkdir "$tmp/plugins" && cp -r plugins/trigger_nic plugins/shared "$tmp/plugins/"
-	python3 tests/spoil.py "$tmp/plugins/shared/nic/nic.dev.h" "$4" "$5" "$6" ||
+	rm -rf "$tmp/plugins" && mkdir "$tmp/plugins" && cp -r plugins/trigger_nic plugins/trigger_common "$tmp/plugins/"
+	python3 tests/spoil.py "$tmp/plugins/trigger_common/nic/nic.dev.h" "$4" "$5" "$6" ||
 		{ fail "$1: not one such place in $4()"; return; }
-	objects=$(ls "$B"/obj/plugins/shared/nic/*.o "$B"/obj/plugins/shared/fabric/*.o \
-		"$B"/obj/plugins/shared/simnet/*.o | grep -v /fabric_work)
+	objects=$(ls "$B"/obj/plugins/trigger_common/nic/*.o "$B"/obj/plugins/trigger_common/fabric/*.o \
+		"$B"/obj/plugins/trigger_common/simnet/*.o | grep -v /fabric_work)
 	(cd "$tmp/plugins/trigger_nic" &&
-		${CC:-cc} -std=gnu11 -O0 -w -fPIC -c -I"$OLDPWD/core/include" -I"$OLDPWD" -I. -I../shared/nic -D_GNU_SOURCE \
+		${CC:-cc} -std=gnu11 -O0 -w -fPIC -c -I"$OLDPWD/core/include" -I"$OLDPWD" -I. -I../trigger_common/nic -D_GNU_SOURCE \
 		"trigger_$2.c" -o "$tmp/plugins/trigger_$2.o") &&
 		${CC:-cc} -shared "$tmp/plugins/trigger_$2.o" $objects "$B/obj/lib/child.o" -lfabric \
 		-lpthread -ldl \

@@ -8,7 +8,7 @@
 #include <gpuloom/workload.h>
 #include <unistd.h>
 
-#include "shared/compose/compose.h"
+#include "device_common/compose/compose.h"
 #include "compose_matrix.h"
 #include "fake_host.h"
 

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../plugins/shared/fabric/fabric_key.h"
+#include "../plugins/trigger_common/fabric/fabric_key.h"
 #include "ranks/boot.h"
 #include "ranks/frame.h"
 #include "support.h"

@@ -2,9 +2,9 @@
 /* Tests the parts of the software NIC. The network is an emulation, in which the test decides when an operation ends.
  * flush() must wait for the operations of this sample, but not for receives or for operations of an earlier sample. The
  * trigger list must run due operations in the right order. */
-#include "../plugins/shared/nic/policy.c"
+#include "../plugins/trigger_common/nic/policy.c"
 
-#include "../plugins/shared/simnet/links.h"
+#include "../plugins/trigger_common/simnet/links.h"
 #include "fake_host.h"
 
 /* ---- the network ----------------------------------------------------------------------------------- */

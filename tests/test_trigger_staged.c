@@ -5,7 +5,7 @@
 #include "support.h"
 
 #if __has_include(<rdma/fabric.h>)
-#include "../plugins/shared/fabric/fabric_staged.c"
+#include "../plugins/trigger_common/fabric/fabric_staged.c"
 #include "fake_host.h"
 
 static ssize_t result; /* what the provider returns for the next messages */

@@ -8,7 +8,7 @@
 #include "lib/random.h"
 
 #include "../plugins/sched_plan/table.c"
-#include "../plugins/shared/costs/costs.c"
+#include "../plugins/sched_common/costs.c"
 #include "../plugins/workloads/tasks/experts_routing.c"
 #include "../plugins/workloads/tasks/half.h"
 #include "../plugins/workloads/tasks/ragged_lengths.c"

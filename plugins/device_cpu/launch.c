@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../shared/hostmem/context.h"
+#include "../device_common/hostmem/context.h"
 #include "device_cpu.h"
 #include "lib/align.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../shared/hostmem/hostmem.h"
+#include "../device_common/hostmem/hostmem.h"
 #include "lib/align.h"
 
 int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory, struct loom_error *err)

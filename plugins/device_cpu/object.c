@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../shared/compose/compose.h"
+#include "../device_common/compose/compose.h"
 #include "device_cpu.h"
 #include "lib/fd.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../shared/hostmem/hostmem.h"
+#include "../device_common/hostmem/hostmem.h"
 #include "device_cpu.h"
 
 static const char *const isolation_choices[] = {"thread", "process", NULL};

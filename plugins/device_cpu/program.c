@@ -2,7 +2,7 @@
 /* Composes the device code. On the CPU, it is a table of function pointers for each kind. */
 #include <gpuloom/workload.h>
 
-#include "../shared/compose/compose.h"
+#include "../device_common/compose/compose.h"
 #include "device_cpu.h"
 
 void program_finish(struct device *d)

@@ -4,8 +4,8 @@
 #include <gpuloom/workload.h>
 #include <stdio.h>
 
-#include "../shared/compose/compose.h"
-#include "../shared/compose/hostcc.h"
+#include "../device_common/compose/compose.h"
+#include "../device_common/compose/hostcc.h"
 #include "device_cpu.h"
 
 static void write_program(const struct loom_program *program, struct loom__text *text)

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../shared/hostmem/context.h"
+#include "../device_common/hostmem/context.h"
 #include "device_cpu.h"
 
 #include <gpuloom/term.h>

@@ -30,7 +30,7 @@
 #define API_RANGE_SIZE     CU_POINTER_ATTRIBUTE_RANGE_SIZE
 #define API_CAPTURE        CUstreamCaptureStatus
 #define API_NO_CAPTURE     CU_STREAM_CAPTURE_STATUS_NONE
-#include "../shared/gpu/calls.h"
+#include "../device_common/gpu/calls.h"
 
 #define MPS_ENABLED ((CUdevice_attribute)133) /* older headers lack it */
 

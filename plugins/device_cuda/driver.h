@@ -6,7 +6,7 @@
 #include <cuda.h>
 #include <gpuloom/plugin.h>
 
-#include "../shared/gpu/gpu.h"
+#include "../device_common/gpu/gpu.h"
 
 /* cuda.h renames functions to their newest version, for example cuMemAlloc to cuMemAlloc_v2. It renames them in these
  * rows, too. */

@@ -4,8 +4,8 @@
 #ifndef GPULOOM_JITLINK_H
 #define GPULOOM_JITLINK_H
 
-#include "../shared/compose/compose.h"
-#include "../shared/gpu/rtc.h"
+#include "../device_common/compose/compose.h"
+#include "../device_common/gpu/rtc.h"
 
 enum jitlink_want { JITLINK_CUBIN, JITLINK_PTX };
 

@@ -3,7 +3,7 @@
 #ifndef GPULOOM_CUDA_PTXAS_H
 #define GPULOOM_CUDA_PTXAS_H
 
-#include "../shared/gpu/resources.h"
+#include "../device_common/gpu/resources.h"
 
 /* Reads the resources of `kernel` from a log. Returns 1, or 0 if the log has no report for it. */
 int resources_read(const char *log, const char *kernel, struct resources *out);

@@ -30,7 +30,7 @@
 #define API_RANGE_SIZE     HIP_POINTER_ATTRIBUTE_RANGE_SIZE
 #define API_CAPTURE        hipStreamCaptureStatus
 #define API_NO_CAPTURE     hipStreamCaptureStatusNone
-#include "../shared/gpu/calls.h"
+#include "../device_common/gpu/calls.h"
 
 #define COPY_NS 10000000000ull /* time limit of a copy, in ns */
 

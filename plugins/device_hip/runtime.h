@@ -6,7 +6,7 @@
 #define __HIP_PLATFORM_AMD__
 #include <hip/hip_runtime_api.h>
 
-#include "../shared/gpu/gpu.h"
+#include "../device_common/gpu/gpu.h"
 
 #define RUNTIME_MAP(X)												\
 	GPU_CALLS_MAP(X, hip) X(hipRuntimeGetVersion) X(hipGetDeviceCount) X(hipDeviceEnablePeerAccess)		\

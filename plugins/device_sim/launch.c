@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../shared/hostmem/context.h"
+#include "../device_common/hostmem/context.h"
 #include "device_sim.h"
 #include "lib/align.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device's memory is host memory. The simulation records its owner, which decides what an access costs. */
-#include "../shared/hostmem/hostmem.h"
+#include "../device_common/hostmem/hostmem.h"
 #include "device_sim.h"
 
 static int note(struct device *d, const struct loom_memory *memory, int32_t owner, struct loom_error *err)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../shared/hostmem/hostmem.h"
+#include "../device_common/hostmem/hostmem.h"
 #include "device_sim.h"
 
 #define LOCAL_BYTES_MAX (227u << 10) /* size of the shared memory of an H200 */

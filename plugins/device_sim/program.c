@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../shared/compose/compose.h"
-#include "../shared/compose/hostcc.h"
+#include "../device_common/compose/compose.h"
+#include "../device_common/compose/hostcc.h"
 #include "device_sim.h"
 
 LOOM_EMBED(sim_text, "sim.dev.h");

@@ -12,10 +12,10 @@
 #include <gpuloom/clock.h>
 #include <pthread.h>
 
-#include "../shared/compose/sim.h"
+#include "../device_common/compose/sim.h"
 #include "lib/heap.h"
-#include "../shared/explore/fiber.h"
-#include "../shared/explore/pct.h"
+#include "../device_common/explore/fiber.h"
+#include "../device_common/explore/pct.h"
 
 #define SIM_REGISTER_BYTES 512
 #define SIM_WATCHES        4
@@ -185,7 +185,7 @@ void agents_clip(const struct sim_group *g, uintptr_t address, struct loom_sim_r
 void agents_stored(struct loom_sim *sim, uint32_t watched); /* an op of loom_sim */
 
 /* run.c: runs one sample on the thread of the simulation. In a random schedule, another entity may run at each access.
- * It is drawn from all entities, or chosen by PCT (plugins/shared/explore/pct.h). */
+ * It is drawn from all entities, or chosen by PCT (plugins/device_common/explore/pct.h). */
 void simulation_run(struct simulation *s);
 /* describe.c: writes the fault and the states of the workers to s->why. */
 enum fault { FAULT_STALL, FAULT_LIMIT, FAULT_ENDED_EARLY, FAULT_HALTED };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host half of sched_counter: workers take the initial tasks by one counter. */
 #include "sched_counter.dev.h"
-#include "../shared/sched/pool.h"
+#include "../sched_common/pool.h"
 
 static const struct loom_opt sched_counter_rows[] = {
     SCHED_ROW_AS(claim_size, "chunk", LOOM_OPT_U32, "1",

@@ -5,7 +5,7 @@
 #define SCHED_COUNTER_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../shared/sched/pool.dev.h"
+#include "../sched_common/pool.dev.h"
 #endif
 
 /* Called by lane 0. Returns the index of the next task. After SCHED_NO_TASK the worker makes no further call, so at most one

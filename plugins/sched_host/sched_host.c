@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "sched_host.dev.h"
-#include "../shared/sched/schedulers.h"
+#include "../sched_common/schedulers.h"
 #include "lib/thread.h"
 
 _Static_assert(sizeof(struct host_box) == 128, "a line for each side");

@@ -10,7 +10,7 @@
 #define SCHED_HOST_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../shared/sched/queue.dev.h"
+#include "../sched_common/queue.dev.h"
 #endif
 
 /* The worker's block. Two rings follow: `local_queue` records for the worker, then HOST_RETURNS tasks for the host. Counts

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "sched_mgws.dev.h"
-#include "../shared/sched/schedulers.h"
+#include "../sched_common/schedulers.h"
 #include "lib/host_mark.h"
 
 _Static_assert(sizeof(struct mgws_queue) % 64 == 0, "the ring starts on a line");

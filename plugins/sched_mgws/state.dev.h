@@ -4,7 +4,7 @@
  *   struct mgws_global    the stack's block, one for all workers; if devices are non-coherent, one per device
  *   struct mgws_site      the device's block: constants
  *   struct mgws_queue     the worker's block: its public queue, which thieves change. The ring and the backlog follow
- *   struct sched_local    the private block: state that the lanes of a worker share (shared/sched/queue.dev.h)
+ *   struct sched_local    the private block: state that the lanes of a worker share (sched_common/queue.dev.h)
  *   struct sched_lane     one per lane: head and count of the local queue; registers on a GPU
  *   struct mgws_worker    the private block, after the local queue: state of lane 0
  *   struct mgws_lane      one per lane: the claimed block, and the indices of other rings; registers on a GPU
@@ -16,7 +16,7 @@
 #define SCHED_MGWS_STATE_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../shared/sched/queue.dev.h"
+#include "../sched_common/queue.dev.h"
 #endif
 
 /* ---- shared by workers ----------------------------------------------------------------------- */

@@ -5,8 +5,8 @@
 
 #include "sched_plan.dev.h"
 #include "table.h"
-#include "../shared/costs/costs.h"
-#include "../shared/sched/pool.h"
+#include "../sched_common/costs.h"
+#include "../sched_common/pool.h"
 
 static const char *const sources[] = {"auto", "declared", "measured", "equal", NULL};
 static const char *const steals[] = {"tail", "none", NULL};

@@ -20,7 +20,7 @@
 #define SCHED_PLAN_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../shared/sched/pool.dev.h"
+#include "../sched_common/pool.dev.h"
 #endif
 
 /* The worker's block; the slots of its overflow list follow. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "sched_static.dev.h"
-#include "../shared/sched/own.h"
+#include "../sched_common/own.h"
 
 static const char *const splits[] = {"contiguous", "strided", NULL};
 

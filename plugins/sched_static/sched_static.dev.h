@@ -5,7 +5,7 @@
 #define SCHED_STATIC_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../shared/sched/own.dev.h"
+#include "../sched_common/own.dev.h"
 #endif
 
 LOOM_FN int sched_static_spawn(struct loom_ctx *c, const struct loom_task *task)

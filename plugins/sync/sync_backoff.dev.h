@@ -4,7 +4,7 @@
 #define SYNC_BACKOFF_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../shared/sync/slot.dev.h"
+#include "../sync_common/slot.dev.h"
 #include "lib/wait.h"
 #endif
 

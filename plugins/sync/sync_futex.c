@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sync_futex.dev.h"
 /* channel.dev.h needs SYNC_OP and sync_await(), which the file above defines */
-#include "../shared/sync/channel.dev.h"
-#include "../shared/sync/listener.h"
+#include "../sync_common/channel.dev.h"
+#include "../sync_common/listener.h"
 
 struct futex_opts {
 	uint32_t polls, notify;

@@ -7,7 +7,7 @@
 #define SYNC_OP(op) sync_futex_##op
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../shared/sync/sleep.h"
+#include "../sync_common/sleep.h"
 
 enum { SYNC_FUTEX_SPIN = 0 }; /* index in setting[]: number of polls before the sleep */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sync_poll.dev.h"
 /* channel.dev.h needs SYNC_OP and sync_await(), which the file above defines */
-#include "../shared/sync/channel.dev.h"
-#include "../shared/sync/channels.h"
+#include "../sync_common/channel.dev.h"
+#include "../sync_common/channels.h"
 
 struct poll_opts {
 	uint32_t probe, transfer;

@@ -4,7 +4,7 @@
 #define SYNC_POLL_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../shared/sync/slot.dev.h"
+#include "../sync_common/slot.dev.h"
 #endif
 
 #define SYNC_OP(op) sync_poll_##op

@@ -2,8 +2,8 @@
 /* Host half of sync_warp. channels.c has the layout of flags and items. */
 #include "sync_warp.dev.h"
 /* channel.dev.h needs SYNC_OP and sync_await(), which the file above defines */
-#include "../shared/sync/channel.dev.h"
-#include "../shared/sync/channels.h"
+#include "../sync_common/channel.dev.h"
+#include "../sync_common/channels.h"
 
 #include <stdio.h>
 

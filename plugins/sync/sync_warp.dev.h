@@ -6,7 +6,7 @@
 #define SYNC_OP(op) sync_warp_##op
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../shared/sync/gpu_wait.dev.h"
+#include "../sync_common/gpu_wait.dev.h"
 
 /* On a CPU a consumer polls, and yields between polls. */
 LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want, uint64_t until_ns)

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "../shared/sync/gpu_wait.dev.h"
+#include "../sync_common/gpu_wait.dev.h"
 #include "wic.h"
 #include "lib/align.h"
 #include "lib/fd.h"

@@ -7,7 +7,7 @@
 #define SYNC_OP(op) sync_wic_##op
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../shared/sync/sleep.h"
+#include "../sync_common/sleep.h"
 
 LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want, uint64_t until_ns)
 {

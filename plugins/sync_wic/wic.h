@@ -32,8 +32,8 @@
 
 #include <pthread.h>
 
-#include "../shared/sync/listener.h"
-#include "../shared/sync/sleep.h"
+#include "../sync_common/listener.h"
+#include "../sync_common/sleep.h"
 #include "pcm.h"
 #include "uffd.h"
 

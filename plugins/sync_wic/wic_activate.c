@@ -11,7 +11,7 @@
  * after the unlock, because a resumed consumer may take the core of the thread that holds the lock. */
 #include <sys/mman.h>
 
-#include "../shared/sync/gpu_wait.dev.h"
+#include "../sync_common/gpu_wait.dev.h"
 #include "wic.h"
 
 /* The place of an item. */

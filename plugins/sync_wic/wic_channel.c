@@ -4,7 +4,7 @@
 
 #include "sync_wic.dev.h"
 /* channel.dev.h needs SYNC_OP and sync_await(), which the file above defines */
-#include "../shared/sync/channel.dev.h"
+#include "../sync_common/channel.dev.h"
 #include "wic.h"
 
 /* Returns whether a GPU is at one end of the channel. */

@@ -13,7 +13,7 @@
 
 #include "lib/poll.h"
 #include "lib/thread.h"
-#include "../shared/sync/gpu_wait.dev.h"
+#include "../sync_common/gpu_wait.dev.h"
 #include "wic.h"
 
 #define MESSAGES         64

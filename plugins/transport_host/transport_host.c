@@ -2,7 +2,7 @@
 /* transport_host: all segments are in one region of host memory that every device maps (MGWS thesis, 4.7). */
 #include <gpuloom/transport.h>
 
-#include "../shared/hostmem/segments.h"
+#include "../device_common/hostmem/segments.h"
 
 struct options {
 	uint32_t huge_pages, atomics;

@@ -2,7 +2,7 @@
 /* transport_p2p: each device owns its segments, and other devices access them directly (MGWS thesis, 4.7). */
 #include <gpuloom/transport.h>
 
-#include "../shared/hostmem/segments.h"
+#include "../device_common/hostmem/segments.h"
 #include "placement.h"
 
 struct options {

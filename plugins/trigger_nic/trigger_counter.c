@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host half of trigger_counter. The counters are a page in host memory, which the NIC polls. */
-#include "../shared/nic/nic.h"
+#include "../trigger_common/nic/nic.h"
 #include "trigger_counter.dev.h"
 
 /* The counters that have posts. The NIC polls only these counters. */

@@ -7,7 +7,7 @@
 #define TRIGGER_COUNTER_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../shared/nic/nic.dev.h"
+#include "../trigger_common/nic/nic.dev.h"
 #endif
 
 /* Each counter has a cache line of its own, so that fires of different tags do not contend. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host half of trigger_gds. The NIC has ready operations, and doorbells start them at kernel boundaries. */
-#include "../shared/nic/nic.h"
+#include "../trigger_common/nic/nic.h"
 #include "trigger_gds.dev.h"
 
 /* Devices that launch each kernel report its end in struct nic_kernel_ends. Devices whose workers only model kernel

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host half of trigger_gputn. Workers store tags into a FIFO, and the NIC matches them with posts (GPU-TN, section
  * 3). */
-#include "../shared/nic/nic.h"
+#include "../trigger_common/nic/nic.h"
 #include "trigger_gputn.dev.h"
 
 static const struct nic_ops gputn = {.name = "trigger_gputn",

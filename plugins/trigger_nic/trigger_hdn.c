@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host half of trigger_hdn. The host waits for the end of a kernel, builds the operations and sends. The NIC's thread
  * plays the part of that host. */
-#include "../shared/nic/nic.h"
+#include "../trigger_common/nic/nic.h"
 #include "trigger_hdn.dev.h"
 
 /* The end of a sample also ends the kernel, so this call also takes the records of the last kernel. */

@@ -5,7 +5,7 @@
 #define TRIGGER_HDN_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../shared/nic/nic.dev.h"
+#include "../trigger_common/nic/nic.dev.h"
 #endif
 
 LOOM_FN int trigger_hdn_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)

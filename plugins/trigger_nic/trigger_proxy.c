@@ -3,7 +3,7 @@
  * trigger list counts fires and queues runs, as it does in the other plug-ins with a NIC. If the descriptor was built
  * from the post that becomes due, the operation is taken from the descriptor. Otherwise, for example if the fire
  * preceded the post, the operation is taken from the post. */
-#include "../shared/nic/nic.h"
+#include "../trigger_common/nic/nic.h"
 #include "trigger_proxy.dev.h"
 
 #define BATCH 64u

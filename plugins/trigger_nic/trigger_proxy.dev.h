@@ -7,7 +7,7 @@
 #define TRIGGER_PROXY_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../shared/nic/nic.dev.h"
+#include "../trigger_common/nic/nic.dev.h"
 #endif
 
 /* The words of a descriptor. PROXY_COMMIT is a trigger word (nic.dev.h). PROXY_OP is target << 32 | flags << 16 | type

@@ -8,7 +8,7 @@
  * for the provider, and uses the NIC's list. Work that re-arms is deferred again each time it completes. */
 #include <errno.h>
 
-#include "../shared/nic/nic.h"
+#include "../trigger_common/nic/nic.h"
 #include "trigger_ofi.dev.h"
 
 #define COUNTER_MOST INT32_MAX /* the largest value of the provider's counters */

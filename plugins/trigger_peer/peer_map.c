@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peer_map.h"
 #include "lib/peer.h"
-#include "../shared/segment_count.h"
+#include "../trigger_common/segment_count.h"
 
 #include <gpuloom/device.h>
 

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "../shared/nic/nic.h"
+#include "../trigger_common/nic/nic.h"
 #include "peer_map.h"
 
 /* Longest time in ns that a host thread waits for a worker that serves a counter. The worker may have been killed. */

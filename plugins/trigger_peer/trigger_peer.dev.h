@@ -22,7 +22,7 @@
 #define TRIGGER_PEER_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../shared/nic/nic.dev.h"
+#include "../trigger_common/nic/nic.dev.h"
 #endif
 
 /* A segment or part of a rank, in the address space of this rank's workers. at: address, or 0 if the workers cannot

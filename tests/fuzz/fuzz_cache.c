@@ -19,7 +19,7 @@ static int new_file(const char *path, int how);
 #define mkostemp new_file
 #define mkdir(path, mode) ((void)(path), 0)
 #define rename(from, to) ((void)(from), (void)(to), 0)
-#include "plugins/shared/gpu/cache.c"
+#include "plugins/device_common/gpu/cache.c"
 #undef open
 #undef mkostemp
 #undef mkdir

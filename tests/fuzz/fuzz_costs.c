@@ -5,7 +5,7 @@
 #include "input.h"
 #include "stack/host.h"
 
-#include "plugins/shared/costs/costs.c"
+#include "plugins/sched_common/costs.c"
 #include "plugins/workloads/tasks/ragged_lengths.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

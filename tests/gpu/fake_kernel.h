@@ -30,8 +30,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "shared/compose/collective.dev.h"
-#include "shared/compose/gpu.dev.h"
+#include "device_common/compose/collective.dev.h"
+#include "device_common/compose/gpu.dev.h"
 
 #define API __attribute__((visibility("default")))
 #define FAKE_FN static __attribute__((unused))

@@ -181,7 +181,7 @@ __global__ void marked(uint64_t *pairs, struct tally *t)
 	atomicAdd(&t->late, late);
 }
 
-/* A slot with a flag as in plugins/shared/sync/gpu_wait.dev.h. */
+/* A slot with a flag as in plugins/sync_common/gpu_wait.dev.h. */
 struct slot {
 	uint64_t half[2], pad0[14];
 	uint32_t done, pad1[31];

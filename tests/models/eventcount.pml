@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eventcounts (lib/eventcount.h), in the protocol of idle workers (plugins/shared/sched/rest.dev.h). P workers publish
+/* Eventcounts (lib/eventcount.h), in the protocol of idle workers (plugins/sched_common/rest.dev.h). P workers publish
  * K tasks each, and wake one worker for each task. Two workers take all tasks, and sleep if they find none. When all
  * are idle, the run ends, and all are woken. After a lost wake-up no process can continue: tasks are left, or a worker
  * sleeps after the end.

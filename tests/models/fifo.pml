@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common part of the models of the trigger FIFO (plugins/shared/nic: nic.dev.h, fifo.c). The FIFO is a ring of E
+/* The common part of the models of the trigger FIFO (plugins/trigger_common/nic: nic.dev.h, fifo.c). The FIFO is a ring of E
  * entries. Producers poll a copy of the tail. One producer at a time reads the NIC's tail for all producers. A process
  * that includes this model's code declares `n` (its ticket), `seen` and `mine`.
  *   -DFAULT_LAP: the word has no lap, so the NIC may take an old word of the slot

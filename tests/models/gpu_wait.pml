@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The monitor of plugins/shared/sync/gpu_wait.dev.h, from sm_90 on. A producer stages an item of slot 0 in its memory, and
+/* The monitor of plugins/sync_common/gpu_wait.dev.h, from sm_90 on. A producer stages an item of slot 0 in its memory, and
  * stores a flag. The flag of slot 1 has two halves, each with half of the item, which arrive in any order. A worker reads R rounds of both slots, and releases both after
  * each round. The monitor has one item at a time copied into the worker's place. An engine copies the item of slot 0,
  * and counts the bytes at the worker's barrier. The item of slot 1 comes from the two halves of its flag. If the place is

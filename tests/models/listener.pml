@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listener of sync_futex and sync_wic (plugins/shared/sync/listener.c) with interrupts. A GPU and a CPU each change
+/* The listener of sync_futex and sync_wic (plugins/sync_common/listener.c) with interrupts. A GPU and a CPU each change
  * a word K times. The GPU counts its changes in its memory. The host may see the count before the changed words, or
  * after. The CPU counts before it changes the word. The listener polls the words. From the changes that it sees in the
  * words, it subtracts those that CPUs have counted. It sleeps until the GPU has counted more changes than this

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The permit of graphs (struct loom_gpu_gate; loom_gpu_enter() and loom_gpu_leave() in plugins/shared/compose/kernel.dev.h;
- * gpu_retire() in plugins/shared/gpu/wait.c). A program has put R launches of a graph into a stream. At any time the host may
+/* The permit of graphs (struct loom_gpu_gate; loom_gpu_enter() and loom_gpu_leave() in plugins/device_common/compose/kernel.dev.h;
+ * gpu_retire() in plugins/device_common/gpu/wait.c). A program has put R launches of a graph into a stream. At any time the host may
  * be asked to stop the runs of graphs, and retires the launch, for this or another reason. Then it uses the memory of the
  * launch for a new one, while old launches of the graph are still in the stream. W workers must all end, and none of them may
  * use the memory after the launch has been retired.

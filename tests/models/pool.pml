@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool of spawned tasks (plugins/shared/sched/pool.dev.h) under term_counter. Workers put tasks into slots, each of
+/* The pool of spawned tasks (plugins/sched_common/pool.dev.h) under term_counter. Workers put tasks into slots, each of
  * which is used once. If there is no slot, they keep the task. They report idle after they have seen the pool empty. A
  * worker may see an old value of `tail`, but none older than its own last addition or than the `head` that it has read.
  * FAULT=busy_late       a worker raises `head` before it is counted as busy

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers that stay on a GPU between the runs of a program, and leave after a time without a run
- * (plugins/shared/gpu/resident.c, loom_gpu_leaves() and loom_gpu_await_order() in plugins/shared/compose/kernel.dev.h).
+ * (plugins/device_common/gpu/resident.c, loom_gpu_leaves() and loom_gpu_await_order() in plugins/device_common/compose/kernel.dev.h).
  * The host writes orders: READY and GO of a sample, and RETIRE. Worker 0 reads the orders and passes them on to the
  * other workers. If there is no new order, it may leave at any time. There are W workers and S samples. Each worker
  * must run each sample once, after all workers have got ready for it, and the sample must end.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* With quick = yes: workers that stay on a GPU between the runs of a program, and leave after a time without a run
- * (plugins/shared/gpu/resident.c; loom_gpu_take_order(), loom_gpu_hear(), loom_gpu_leaves() and loom_gpu_leave_small() in
- * plugins/shared/compose/quick.dev.h; mgws_call_all() in plugins/sched_mgws/publish.dev.h). The host writes orders: READY
+ * (plugins/device_common/gpu/resident.c; loom_gpu_take_order(), loom_gpu_hear(), loom_gpu_leaves() and loom_gpu_leave_small() in
+ * plugins/device_common/compose/quick.dev.h; mgws_call_all() in plugins/sched_mgws/publish.dev.h). The host writes orders: READY
  * and GO of a sample, and RETIRE. Worker 0 takes the orders and passes them on to the other workers. If there is no new order, worker 0 may decide at any time that the workers leave.
  * There are W workers and S samples of three kinds:
  *   FULL    all workers take part. The host orders them to get ready for the next sample

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Thresholds on the device (plugins/shared/nic: nic_fire in nic.dev.h). Fires of one tag are counted in the device's
+/* Thresholds on the device (plugins/trigger_common/nic: nic_fire in nic.dev.h). Fires of one tag are counted in the device's
  * memory. Two lanes of a wave that fire together use one addition. The fire that crosses a multiple of the threshold
  * sends the threshold to the NIC, through the FIFO of fifo.pml. An operation runs at each multiple, and must see all
  * writes before the fires that it waited for. Fires are ordered or not. A store may make visible the writes of its own

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trigger FIFO (plugins/shared/nic: nic.dev.h, fifo.c). Producers take a ticket, and wait for room by the latest
+/* The trigger FIFO (plugins/trigger_common/nic: nic.dev.h, fifo.c). Producers take a ticket, and wait for room by the latest
  * tail that one of them has read. They write an argument and then the word with its lap. The NIC reads words with the
  * current lap and then publishes its tail. A producer is two lanes of a wave. The lanes fire together, as one word that
  * counts for both, or one after the other. Each fire is counted exactly once, with its own argument.

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../shared/workload/host.h"
+#include "../common/host.h"
 #include "lib/hash.h"
 #include "lib/host_mark.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../shared/workload/host.h"
+#include "../common/host.h"
 
 struct primitives_opts {
 	uint64_t repeats, checked, parts;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../shared/workload/host.h"
+#include "../common/host.h"
 
 struct reduce_opts {
 	uint64_t floats, rounds;

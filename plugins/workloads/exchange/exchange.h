@@ -4,7 +4,7 @@
 #ifndef EXCHANGE_H
 #define EXCHANGE_H
 
-#include "../../shared/workload/host.h"
+#include "../common/host.h"
 #include "exchange.dev.h"
 
 enum { EX_CHANNELS = 3 * LOOM_MAX_DEVICES + 8 };

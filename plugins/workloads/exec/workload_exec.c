@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "lib/child.h"
-#include "../../shared/workload/host.h"
+#include "../common/host.h"
 #include "exec.h"
 
 static const struct loom_opt rows[] = {

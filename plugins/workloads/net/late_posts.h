@@ -3,7 +3,7 @@
 #ifndef WORKLOAD_NET_POSTER_H
 #define WORKLOAD_NET_POSTER_H
 
-#include "../../shared/collective/net.dev.h"
+#include "../collective/net.dev.h"
 #include "net.h"
 
 enum { NET_POST_FIRST, NET_FIRE_FIRST, NET_RANDOM };

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../shared/collective/net.h"
-#include "../../shared/workload/host.h"
+#include "../collective/net.h"
+#include "../common/host.h"
 
 static inline int net_ascending(const void *a, const void *b)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host half of allreduce: the sum of the float vectors of all ranks, exact to the last bit. */
 #include "workload_allreduce.dev.h"
-#include "../../shared/collective/allreduce.h"
+#include "../collective/allreduce.h"
 #include "late_posts.h"
 
 struct allreduce_opts {

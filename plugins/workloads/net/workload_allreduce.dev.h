@@ -4,7 +4,7 @@
 #define WORKLOAD_ALLREDUCE_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../../shared/collective/allreduce.dev.h"
+#include "../collective/allreduce.dev.h"
 #endif
 
 /* Head of the global block. A struct loom_net_late for each worker follows. */

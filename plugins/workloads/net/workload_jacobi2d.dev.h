@@ -12,7 +12,7 @@
 #ifndef LOOM_DEVICE_COMPILE
 #include <gpuloom/barrier.h>
 
-#include "../../shared/collective/net.dev.h"
+#include "../collective/net.dev.h"
 #endif
 
 enum { JACOBI_NORTH, JACOBI_SOUTH, JACOBI_WEST, JACOBI_EAST, JACOBI_SIDES };

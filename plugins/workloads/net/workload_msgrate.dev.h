@@ -5,7 +5,7 @@
 #define WORKLOAD_MSGRATE_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../../shared/collective/net.dev.h"
+#include "../collective/net.dev.h"
 #endif
 
 /* Head of the global block. Each firing lane has a line that it sends, and a line into which it receives. The lines

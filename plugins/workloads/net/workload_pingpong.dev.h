@@ -5,7 +5,7 @@
 #define WORKLOAD_PINGPONG_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../../shared/collective/net.dev.h"
+#include "../collective/net.dev.h"
 #endif
 
 #define PINGPONG_TAG 1u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host half of replay: the six training jobs in table 3 of the GPU-TN paper. */
 #include "workload_replay.dev.h"
-#include "../../shared/collective/allreduce.h"
+#include "../collective/allreduce.h"
 #include "net.h"
 
 /* `blocked`, from the paper, is the share of the job's time in which allreduces block it. `floats` are the sizes of

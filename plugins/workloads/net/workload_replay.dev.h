@@ -4,7 +4,7 @@
 #define WORKLOAD_REPLAY_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../../shared/collective/allreduce.dev.h"
+#include "../collective/allreduce.dev.h"
 #endif
 
 #define REPLAY_TENSORS 32u

@@ -10,7 +10,7 @@
 #define WORKLOAD_SCATTER_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "../../shared/collective/net.dev.h"
+#include "../collective/net.dev.h"
 #endif
 
 #define SCATTER_TAG(worker) (1u + 2 * (worker)) /* tag of messages; notes have the next tag */

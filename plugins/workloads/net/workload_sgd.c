@@ -6,8 +6,8 @@
 #include <math.h>
 #include <pthread.h>
 
-#include "../../shared/collective/allreduce.h"
-#include "../../shared/workload/products.h"
+#include "../collective/allreduce.h"
+#include "../common/products.h"
 #include "net.h"
 #include "lib/random.h"
 

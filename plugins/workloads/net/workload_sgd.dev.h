@@ -23,7 +23,7 @@
 #ifndef LOOM_DEVICE_COMPILE
 #include <gpuloom/barrier.h>
 
-#include "../../shared/collective/allreduce.dev.h"
+#include "../collective/allreduce.dev.h"
 #endif
 
 /* Number of TF32 products of tensor cores that replace a product of two floats: 3 or 1. 0: tensor cores are not used. The

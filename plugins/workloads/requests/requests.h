@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "lib/child.h"
-#include "../../shared/workload/host.h"
+#include "../common/host.h"
 #include "requests.dev.h"
 
 /* Options that these workloads share. They are the first member of a workload's options. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "lib/random.h"
-#include "../../shared/workload/host.h"
+#include "../common/host.h"
 
 #define SHARE 0.3983
 #define MEDIAN 3600.0 /* median length of a document in bytes */

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "lib/random.h"
-#include "../../shared/workload/host.h"
+#include "../common/host.h"
 #include "tile.dev.h"
 
 static const char *const half_types[] = {"float16", "bfloat16", NULL};

@@ -3,7 +3,7 @@
 #ifndef WORKLOAD_MEMSET_HOST_H
 #define WORKLOAD_MEMSET_HOST_H
 
-#include "../../shared/workload/host.h"
+#include "../common/host.h"
 #include "memset.dev.h"
 
 #define POISON (~0ull)

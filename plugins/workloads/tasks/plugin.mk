@@ -25,7 +25,7 @@ workload_ragged_SRC := $D/workload_ragged.c $D/ragged_lengths.c lib/text.c
 # A tile's inner loops have eight steps: -O3 makes vectors of them.
 workload_ragged_CFLAGS := -I$D -O3
 workload_ragged_LIBS := -lm
-workload_makespan_SRC := $D/workload_makespan.c $D/ragged_lengths.c plugins/shared/costs/costs.c lib/text.c
+workload_makespan_SRC := $D/workload_makespan.c $D/ragged_lengths.c plugins/sched_common/costs.c lib/text.c
 workload_makespan_CFLAGS := -I$D
 workload_makespan_LIBS := -lcjson -lm
 workload_experts_SRC := $D/workload_experts.c $D/experts_routing.c

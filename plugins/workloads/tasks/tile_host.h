@@ -3,7 +3,7 @@
 #ifndef TASKS_TILE_HOST_H
 #define TASKS_TILE_HOST_H
 
-#include "../../shared/workload/products.h"
+#include "../common/products.h"
 #include "tile.dev.h"
 
 /* Returns the largest number of warps of a worker on a GPU. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cholesky_matrix.h"
-#include "../../shared/workload/host.h"
+#include "../common/host.h"
 #include "lib/align.h"
 
 enum { MOST_TILES = 256 }; /* limit on the tiles of each side */

@@ -3,7 +3,7 @@
  * tasks have very different lengths. */
 #include "workload_contains.dev.h"
 #include "contains.h"
-#include "../../shared/workload/host.h"
+#include "../common/host.h"
 
 #include <stdlib.h>
 #include <unistd.h>

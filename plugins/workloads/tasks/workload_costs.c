@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host half of workload_costs: the cost of accesses to memory. */
-#include "../../shared/workload/host.h"
+#include "../common/host.h"
 #include "workload_costs.dev.h"
 
 #include <string.h>

@@ -11,7 +11,7 @@
 #include <gpuloom/dev/dev.h>
 #endif
 
-/* These constants are in the order of LOOM_SIM_COSTS in plugins/shared/compose/sim.h, in the same groups of three:
+/* These constants are in the order of LOOM_SIM_COSTS in plugins/device_common/compose/sim.h, in the same groups of three:
  * local, host, peer. */
 enum costs_what {
 	COSTS_LOAD = 0,

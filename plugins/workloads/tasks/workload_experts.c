@@ -8,7 +8,7 @@
 #include "half.h"
 #include "tile_host.h"
 #include "workload_experts.dev.h"
-#include "../../shared/workload/host.h"
+#include "../common/host.h"
 #include "lib/align.h"
 
 #define SKEW_TEXT(NAME, text, what) text,

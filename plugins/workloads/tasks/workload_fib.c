@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "workload_fib.dev.h"
-#include "../../shared/workload/host.h"
+#include "../common/host.h"
 
 enum { MODE_SPAWN, MODE_JOIN };
 static const char *const fib_modes[] = {"spawn", "join", NULL};

@@ -5,8 +5,8 @@
 
 #include "ragged_lengths.h"
 #include "workload_makespan.dev.h"
-#include "../../shared/costs/costs.h"
-#include "../../shared/workload/host.h"
+#include "../../sched_common/costs.h"
+#include "../common/host.h"
 #include "lib/align.h"
 
 #define LAW_TEXT(NAME, text, what) text,

@@ -8,7 +8,7 @@
 #include "ragged_lengths.h"
 #include "tile_host.h"
 #include "workload_ragged.dev.h"
-#include "../../shared/workload/host.h"
+#include "../common/host.h"
 #include "lib/align.h"
 
 #define LAW_TEXT(NAME, text, what) text,

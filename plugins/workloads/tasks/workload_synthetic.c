@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host half of workload_synthetic: tasks of given length, variance, spawn degree, depth and affinity. */
 #include "workload_synthetic.dev.h"
-#include "../../shared/workload/host.h"
+#include "../common/host.h"
 
 struct synthetic_opts {
 	uint64_t tasks;

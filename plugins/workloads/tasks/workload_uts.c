@@ -6,7 +6,7 @@
  * inlined. */
 #define UTS_CHILD_FN static __attribute__((noinline))
 #include "workload_uts.dev.h"
-#include "../../shared/workload/host.h"
+#include "../common/host.h"
 #include "uts_trees.h"
 
 _Static_assert(sizeof(struct uts_node) == 24, "a node fits into three parameters");

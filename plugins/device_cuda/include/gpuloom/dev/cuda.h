@@ -5,7 +5,7 @@
  * is .sys. Addresses are generic, so that shared memory works, too. All instructions are volatile and clobber memory.
  * So the compiler neither moves other accesses across them nor removes a poll.
  *
- * A composed program (plugins/shared/compose) defines LOOM_LANES, the number of threads of a worker. It also defines
+ * A composed program (plugins/device_common/compose) defines LOOM_LANES, the number of threads of a worker. It also defines
  * LOOM_NESTING_MAX, and the names LOOM_POLICY_* from which LOOM_CALL makes the name of a function. */
 #ifndef GPULOOM_DEV_CUDA_H
 #define GPULOOM_DEV_CUDA_H

@@ -5,7 +5,7 @@
  * compiler, because the compiler would move a plain load out of a poll loop.
  *
  * The code follows the memory model of LLVM's AMDGPU back end. Tests compile it for gfx90a and gfx1030; it has not run
- * on AMD hardware yet. A composed program (plugins/shared/compose) defines LOOM_LANES, LOOM_NESTING_MAX,
+ * on AMD hardware yet. A composed program (plugins/device_common/compose) defines LOOM_LANES, LOOM_NESTING_MAX,
  * LOOM_HIP_WAVEFRONT (32 or 64) and LOOM_HIP_CLOCK_KHZ. It also defines the names LOOM_POLICY_* from which LOOM_CALL
  * makes the name of a function. */
 #ifndef GPULOOM_DEV_HIP_H

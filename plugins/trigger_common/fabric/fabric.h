@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A network endpoint, and the memory of all ranks that it can access. A back end is a table of ops, either over
- * libfabric (this folder) or over a simulated network (shared/simnet). Opening and share() are collective over the
+ * libfabric (this folder) or over a simulated network (trigger_common/simnet). Opening and share() are collective over the
  * ranks. Only one thread at a time calls the other ops. */
 #ifndef LOOM_SHARED_FABRIC_H
 #define LOOM_SHARED_FABRIC_H
