@@ -109,8 +109,8 @@ static inline void eventcount_advance_private(uint32_t *word, const uint32_t *wa
 
 LOOM_FN void eventcount_advance_one(const struct loom_ctx *c, uint32_t *word, const uint32_t *waiters, uint32_t *waking)
 {
-	/* Acquire and release: the waiter that clears `waking` sees what a notifier published before it skipped its
-	 * wake-up. */
+	/* A notifier that finds `waking` set wakes no thread. The waiter that clears `waking` must then see what this notifier
+	 * has published, so the exchange releases, and that of the waiter acquires. */
 	if (!eventcount_has_waiters(waiters) || loom_exchange_acq_rel_sys(waking, 1u))
 		return;
 	loom_fetch_add_acq_rel_sys(word, 1u);

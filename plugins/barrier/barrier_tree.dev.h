@@ -28,7 +28,7 @@ LOOM_FN int barrier_signal(struct loom_ctx *c, struct barrier_state *h, uint32_t
 	for (;;) {
 		uint32_t groups = (n + arity - 1) >> shift, g = i >> shift;
 		uint32_t size = n - g * arity < arity ? n - g * arity : arity;
-		/* The add orders memory as in barrier_signal() of counter.dev.h, for the workers of one tree node. */
+		/* Acquire and release among the workers of this node, for the reason that barrier_signal() gives (counter.dev.h). */
 		if (loom_fetch_add_acq_rel_dev(&barrier_node(h, slot, level + g)->value, 1u) + 1 != round * size)
 			return 0;
 		if (groups == 1)

@@ -98,7 +98,7 @@ static void arrange(void *self, struct loom_qos_path *path)
 /* ---- tokens --------------------------------------------------------------------------------------- */
 
 #define DEPTH 0.012 /* limits.depth / gain of a second; with one more burst, a second stays below 1.02 */
-#define LENT 0.005 /* limits.lent as a part of a second's gain */
+#define LENT 0.005 /* limits.lent divided by what the bucket gains in one second */
 
 /* Values that admit() derives from the options and the load. */
 struct limits {

@@ -30,8 +30,8 @@ struct term_tree_node {
 };
 #define TERM_TREE_DONE 0xffffffffu /* in place of a round: no task is left */
 
-/* The rank's node in the tree of ranks, and the neighbours in this tree. It follows the devices' nodes in the stack's
- * block. */
+/* This rank's node in the tree of ranks, with its parent and its children. In the block for the stack it is stored after the
+ * nodes of the devices. */
 enum { TERM_TREE_UP, TERM_TREE_LEFT, TERM_TREE_RIGHT, TERM_TREE_NEIGHBOURS };
 struct term_tree_ranks {
 	struct term_tree_node own;

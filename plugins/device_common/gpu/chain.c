@@ -168,8 +168,8 @@ static int launch_next(struct gpu *d, struct launch *l, int *did)
 	return d->driver->replay(d, c->graph);
 }
 
-/* Counts the kernels that have ended, and notifies the trigger of these ends if the stream does not notify it. *still:
- * 1 if some kernels run. */
+/* Counts ended kernels. If the stream does not tell the trigger of these ends, this function does. Sets *still to 1 while a
+ * kernel runs. */
 static int see_ends(struct gpu *d, struct launch *l, int stopped, uint64_t now, int *still)
 {
 	struct chain *c = &l->chain;

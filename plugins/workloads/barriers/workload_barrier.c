@@ -218,7 +218,8 @@ struct rounds_of_rank {
 	struct rounds_stamp stamp[];
 };
 
-/* Returns the number of this rank's clock: 1 for virtual time, a hash of the boot id for CPUs, 0 for other devices. */
+/* Returns an identifier of the clock that this rank reads. Ranks with the same identifier can compare times. Virtual time has 1,
+ * CPUs have a hash of the boot id, and other devices have 0, which equals no other clock. */
 static uint64_t clock_of(const struct loom_layout *layout)
 {
 	struct host_mark mark;

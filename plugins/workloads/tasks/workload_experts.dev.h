@@ -183,7 +183,7 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block, uint32_t produ
 
 /* What a lane holds. */
 struct experts_hold {
-	struct tile_eight weight[EXPERTS_AHEAD][4]; /* [1], [3]: 32 numbers further; [2], [3]: 8 rows further */
+	struct tile_eight weight[EXPERTS_AHEAD][4]; /* element 1 is 32 numbers to the right of element 0, 2 is 8 rows below it, 3 is both */
 	uint32_t with[EXPERTS_EIGHTS][8][TILE_TERMS_MOST]; /* the terms of pairs of numbers of a vector */
 	float sum[EXPERTS_BANDS][EXPERTS_EIGHTS][4];
 	uint32_t warp, warps, row, column; /* row: lane of the warp / 4; column: lane % 4 */
