@@ -134,8 +134,19 @@ struct loom__effective {
 typedef int loom__effective_fn(void *arg, const struct loom__effective *e);
 int loom__config_each(const struct loom_config *cfg, loom__effective_fn *fn, void *arg);
 
-/* Appends a bound of a row in the form in which a user writes it: 64KiB, 10us, 5%. */
-void loom__value_amount(const struct loom_opt *row, double v, struct loom__text *out);
+/* The field of an option. Its type selects the member. */
+union loom__value {
+	uint8_t u8;
+	uint32_t u32;
+	uint64_t u64;
+	int64_t i64;
+	double f64;
+	const char *text;
+};
+/* Appends a value of a row in the form in which a user writes it: 64KiB, 10us, 5%. */
+void loom__value_amount(const struct loom_opt *row, const union loom__value *v, struct loom__text *out);
+/* Sets *min and *max to the bounds of a row. Returns 0 if only the bounds of the type apply. */
+int loom__value_bounds(const struct loom_opt *row, union loom__value *min, union loom__value *max);
 /* Returns 1 if both rows declare the same option. The fields that they fill may differ. */
 int loom__rows_same(const struct loom_opt *a, const struct loom_opt *b);
 /* Checks the rows of a plug-in: names, duplicates, sizes of fields against types, offsets inside opts_size, and

@@ -130,16 +130,6 @@ static inline int loom__is_private(const char *name)
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-/* The field of an option. Its type selects the member. */
-union loom__value {
-	uint8_t u8;
-	uint32_t u32;
-	uint64_t u64;
-	int64_t i64;
-	double f64;
-	const char *text;
-};
-
 /* Appends a field's value in canonical form, which has no units. Results have this form. */
 void loom__value_canonical(const struct loom_opt *row, const void *field, struct loom__text *out);
 /* Returns the size in bytes of a field of that type, or 0 if there is no such type. */

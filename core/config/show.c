@@ -27,19 +27,27 @@ static void add_scaled(const struct loom__unit *units, uint64_t v, struct loom__
 	loom__text_add(out, "%llu%s", (unsigned long long)(v / best->scale), best->name);
 }
 
-void loom__value_amount(const struct loom_opt *row, double v, struct loom__text *out)
+void loom__value_amount(const struct loom_opt *row, const union loom__value *v, struct loom__text *out)
 {
-	/* A bound of 2^64 or more gets no unit. */
-	int whole = v >= 0 && v < 18446744073709551616.0 && v == (double)(uint64_t)v;
-	if (row->type == LOOM_OPT_SIZE && whole) {
-		add_scaled(loom__size_units, (uint64_t)v, out);
-	} else if (row->type == LOOM_OPT_TIME && whole) {
-		add_scaled(loom__time_units, (uint64_t)v, out);
-	} else if (row->type == LOOM_OPT_SHARE) {
-		loom__text_double(out, v * 100);
+	switch (row->type) {
+	case LOOM_OPT_SIZE:
+		add_scaled(loom__size_units, v->u64, out);
+		break;
+	case LOOM_OPT_TIME:
+		add_scaled(loom__time_units, v->u64, out);
+		break;
+	case LOOM_OPT_SHARE:
+		loom__text_double(out, v->f64 * 100);
 		loom__text_put(out, "%", 1);
-	} else {
-		loom__text_double(out, v);
+		break;
+	case LOOM_OPT_F64:
+		loom__text_double(out, v->f64);
+		break;
+	case LOOM_OPT_I64:
+		loom__text_add(out, "%lld", (long long)v->i64);
+		break;
+	default:
+		loom__text_add(out, "%llu", (unsigned long long)v->u64);
 	}
 }
 

@@ -36,21 +36,37 @@ static unsigned digit(char c)
 	return is_digit(c) ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
 }
 
-static int check_range(const struct loom_opt *row, const char *text, double v, struct loom_error *err)
+int loom__value_bounds(const struct loom_opt *row, union loom__value *min, union loom__value *max)
 {
-	double min = row->min, max = row->max;
-	if (min == 0 && max == 0) {
-		if (row->type != LOOM_OPT_SHARE)
-			return 0;
-		max = 1;
+	if (row->type == LOOM_OPT_F64 || row->type == LOOM_OPT_SHARE) {
+		min->f64 = row->from;
+		max->f64 = row->type == LOOM_OPT_SHARE && row->from == 0 && row->to == 0 ? 1 : row->to;
+		return min->f64 != 0 || max->f64 != 0;
 	}
-	if (v >= min && v <= max)
+	min->i64 = row->min;
+	max->u64 = row->max;
+	return min->i64 || max->u64;
+}
+
+static int is_below(const struct loom_opt *row, const union loom__value *a, const union loom__value *b)
+{
+	return row->type == LOOM_OPT_F64 || row->type == LOOM_OPT_SHARE ? a->f64 < b->f64
+	       : row->type == LOOM_OPT_I64				 ? a->i64 < b->i64
+									 : a->u64 < b->u64;
+}
+
+static int check_range(const struct loom_opt *row, const char *text, const union loom__value *v, struct loom_error *err)
+{
+	union loom__value min, max;
+	if (!loom__value_bounds(row, &min, &max) || (!is_below(row, v, &min) && !is_below(row, &max, v)))
 		return 0;
 	struct loom__text low = {0}, high = {0};
-	loom__value_amount(row, min, &low);
-	loom__value_amount(row, max, &high);
+	loom__value_amount(row, &min, &low);
+	loom__value_amount(row, &max, &high);
 	/* Users often write 5 for 5%. The suggestion needs a text without '%'. */
-	int percent = row->type == LOOM_OPT_SHARE && v > max && v / 100 >= min && v / 100 <= max && !strchr(text, '%');
+	double part = v->f64 / 100;
+	int percent = row->type == LOOM_OPT_SHARE && v->f64 > max.f64 && part >= min.f64 && part <= max.f64 &&
+		      !strchr(text, '%');
 	int code = loom__text_ok(&low) && loom__text_ok(&high)
 		       ? REFUSE("'%.80s' is out of range: from %s to %s%s%s%s", text, low.at, high.at,
 				percent ? "; did you mean " : "", percent ? text : "", percent ? "%?" : "")
@@ -99,7 +115,7 @@ static int parse_unsigned(const struct loom_opt *row, const char *text, uint64_t
 		code = NOT_ONE(": '%.40s' is left over", end);
 	if (!code && *value > most)
 		code = REFUSE("'%.80s' is too large: the most is %llu", text, (unsigned long long)most);
-	return code ? code : check_range(row, text, (double)*value, err);
+	return code ? code : check_range(row, text, &(union loom__value){.u64 = *value}, err);
 }
 
 static int parse_u32(const struct loom_opt *row, const char *text, uint32_t *value, struct loom_error *err)
@@ -127,7 +143,7 @@ static int parse_signed(const struct loom_opt *row, const char *text, int64_t *v
 	if (code)
 		return code;
 	*value = (int64_t)(minus ? 0 - v : v);
-	return check_range(row, text, (double)*value, err);
+	return check_range(row, text, &(union loom__value){.i64 = *value}, err);
 }
 
 /* ---- sizes and times ------------------------------------------------------------------------ */
@@ -176,7 +192,7 @@ static int parse_scaled(const struct loom_opt *row, const char *text, uint64_t *
 		return NOT_ONE(": it is not a whole number of %s", row->type == LOOM_OPT_TIME ? "ns" : "bytes");
 	if (__builtin_mul_overflow(whole, scale, value) || __builtin_add_overflow(*value, part * scale / parts, value))
 		return REFUSE("'%.80s' is too large", text);
-	return check_range(row, text, (double)*value, err);
+	return check_range(row, text, &(union loom__value){.u64 = *value}, err);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------- */
@@ -197,7 +213,7 @@ static int parse_real(const struct loom_opt *row, const char *text, double *valu
 	}
 	if (*end)
 		return NOT_ONE(": '%.40s' is left over", end);
-	return check_range(row, text, *value, err);
+	return check_range(row, text, &(union loom__value){.f64 = *value}, err);
 }
 
 static int parse_bool(const char *text, uint8_t *value, struct loom_error *err)

@@ -47,8 +47,8 @@ struct loom__policy {
 struct loom__orders {
 	struct loom_launch launch;
 	struct loom_chain chain;
-	loom_ref global[LOOM_KINDS], on_device[LOOM_KINDS], registry[LOOM_KINDS];
-	uint64_t local_bytes[LOOM_KINDS];
+	loom_ref global[LOOM_KINDS_MAX], on_device[LOOM_KINDS_MAX], registry[LOOM_KINDS_MAX];
+	uint64_t local_bytes[LOOM_KINDS_MAX];
 };
 
 struct loom__device {
@@ -93,7 +93,7 @@ struct loom_stack {
 	void *transport_self;
 	struct loom__policy *policy;
 	size_t policies;
-	const struct loom_plugin *selected[LOOM_KINDS]; /* [kind]; for qos, the leader of the pipeline */
+	const struct loom_plugin *selected[LOOM_KINDS_MAX]; /* [kind]; for qos, the leader of the pipeline */
 	/* Segments by number; number 0 is unused. A segment that the host cannot access has an image in host memory. */
 	struct loom_segment segment[LOOM_MAX_SEGMENTS];
 	char *image[LOOM_MAX_SEGMENTS];

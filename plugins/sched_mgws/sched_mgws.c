@@ -286,14 +286,14 @@ static uint64_t mgws_part_of(const struct loom_layout *layout, uint32_t ranks, u
 }
 
 /* The record that each rank sends to all ranks. */
-LOOM_EXACT_BEGIN
 struct mgws_rank_card {
 	struct sched_config cfg;
 	struct host_mark mark;
 	int32_t node; /* the NUMA node of the rank's first device; negative: unknown */
 	uint32_t unused;
 };
-LOOM_EXACT_END
+_Static_assert(sizeof(struct mgws_rank_card) == sizeof(struct sched_config) + sizeof(struct host_mark) + 8,
+	       "it is compared as bytes, so it has no padding");
 
 static uint8_t mgws_distance(const struct mgws_rank_card *a, const struct mgws_rank_card *b)
 {
