@@ -12,11 +12,6 @@ void loom__beside(struct loom__text *path, const char *file, const char *name)
 	loom__text_add(path, "%s", name);
 }
 
-int loom__errno_code(int number)
-{
-	return number == ENOENT ? LOOM_ENOENT : number == ENOMEM ? LOOM_ENOMEM : LOOM_EIO;
-}
-
 int loom__read_file(const char *path, size_t most, char **bytes, size_t *length, struct loom_error *err)
 {
 	struct loom__text text = {0};
