@@ -13,6 +13,7 @@ term_leak life.create_destroy descriptors
 term_block_leak life.create_destroy blocks
 term_heap life.create_destroy memory stay
 term_padding blocks.init padding
+term_reset blocks.init LOOM_NEED_RESET
 term_twice life.create_destroy freed
 term_shared life.two_instances one
 term_prints life.quiet created

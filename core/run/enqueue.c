@@ -50,7 +50,7 @@ static int refuse(struct loom_stack *s, struct loom_error *err)
 					  "it out",
 					  p->name);
 	}
-	if (!loom__may_keep(s) || s->unkept)
+	if (!loom__may_keep(s))
 		return LOOM__FAIL(err, LOOM_ENOTSUP,
 				  "the host has a part in each run of this stack: ranks, a trace, or a scheduler whose "
 				  "starting state depends on the run before");

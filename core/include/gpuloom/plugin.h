@@ -409,6 +409,11 @@ struct loom_net_need {
 	uint32_t slots, arrivals; /* 1 plus the highest completion slot; 1 plus the highest arrival word */
 };
 
+/* The parts of a block that init() writes: so many bytes at its beginning and at its end, multiples of 4. */
+struct loom_need_reset {
+	uint64_t head, tail;
+};
+
 /* The memory that a policy needs, in bytes. The core allocates it through the transport, zeroed and aligned to 64
  * bytes. */
 struct loom_need {
@@ -421,6 +426,7 @@ struct loom_need {
 	uint8_t global_place, device_place, worker_place; /* enum loom_place of the first three blocks */
 	uint8_t reserved;
 	struct loom_net_need net; /* what a workload or barrier needs of the trigger */
+	struct loom_need_reset reset_global, reset_device, reset_worker; /* for LOOM_NEED_RESET */
 };
 enum {
 	/* For workloads: tasks() fills the block for the stack, and nothing writes to it afterwards. So devices may
@@ -431,11 +437,15 @@ enum {
 	 * that sets it promises that the host may call idle() for a worker before the run. A worker that wakes first
 	 * calls busy(), even after done() has returned 1 to another worker. */
 	LOOM_NEED_LATE = 2,
-	/* For a scheduler or detector: what init() writes depends on earlier samples, or init() accepts only one number
-	 * of initial tasks. Then the core calls init() before each sample, also on GPUs (core/stack/reset.c). */
-	LOOM_NEED_INIT = 4,
+	/* `reset_global`, `reset_device` and `reset_worker` name all that init() writes, and what it writes depends only on
+	 * options and layout. So GPUs of an embedding program reset these parts themselves before each sample, and the core
+	 * need not call init() (core/stack/reset.c). Words of the parts that init() does not write may then have any value.
+	 * Without the flag, the core calls init() before each sample. */
+	LOOM_NEED_RESET = 4,
 	/* For a scheduler: it can run small samples (dev/ctx.h). */
 	LOOM_NEED_SMALL = 8,
+	/* With LOOM_NEED_RESET: what init() writes depends on the number of initial tasks. */
+	LOOM_NEED_VARIES = 16,
 };
 
 /* The blocks of a policy at addresses of the host, or images of them that the core copies to and from the device.
