@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "config/inside.h"
+#include "facts/variables.h"
 #include "facts/write.h"
 
 /* ---- helpers -------------------------------------------------------------------------------- */

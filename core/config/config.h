@@ -69,10 +69,6 @@ int loom__config_read(struct loom_config *cfg, const char *path, struct loom__di
 const char *loom__config_file(const struct loom_config *cfg, size_t i);
 int loom__config_read_text(struct loom_config *cfg, const char *name, const char *text, size_t length,
 			   struct loom__diag *diag);
-/* Reads variables of the form GPULOOM_SECTION__KEY, where '_' stands for dots and dashes of the section. So one
- * variable may stand for several sections; the section that has declared the key gets the value. If no section has
- * declared it, loom__config_unknown() may warn. */
-int loom__config_read_environment(struct loom_config *cfg, char *const *environment, struct loom__diag *diag);
 /* Parses "section.key=value". The section ends at the last dot before '='. */
 int loom__config_set_text(struct loom_config *cfg, const char *assignment, enum loom_source source,
 			  struct loom__diag *diag);
