@@ -1,9 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses values. The whole text of a value must fit the type and range of its row. */
+/* Parses values, and writes them as text. The whole text of a value must fit the type and range of its row. */
 #include <string.h>
 
 #include "config/inside.h"
-#include "config/units.h"
+
+/* Units of sizes and times. If several units have the same scale, messages use the first of them. */
+struct unit {
+	const char *name; /* in upper or lower case (KiB, kib); NULL ends a table */
+	uint64_t scale;
+};
+
+/* A single letter has base 1024, as is usual for memory sizes. */
+static const struct unit size_units[] = {
+    {"B", 1},
+    {"KiB", UINT64_C(1) << 10},
+    {"MiB", UINT64_C(1) << 20},
+    {"GiB", UINT64_C(1) << 30},
+    {"TiB", UINT64_C(1) << 40},
+    {"KB", UINT64_C(1000)},
+    {"MB", UINT64_C(1000000)},
+    {"GB", UINT64_C(1000000000)},
+    {"TB", UINT64_C(1000000000000)},
+    {"K", UINT64_C(1) << 10},
+    {"M", UINT64_C(1) << 20},
+    {"G", UINT64_C(1) << 30},
+    {"T", UINT64_C(1) << 40},
+    {0},
+};
+
+static const struct unit time_units[] = {
+    {"ns", 1},
+    {"us", UINT64_C(1000)},
+    {"ms", UINT64_C(1000000)},
+    {"s", UINT64_C(1000000000)},
+    {"min", UINT64_C(60000000000)},
+    {"m", UINT64_C(60000000000)},
+    {"h", UINT64_C(3600000000000)},
+    {0},
+};
 
 /* Returns the description of a type for messages, such as "size, as in 64KiB". */
 static const char *kind_of(const struct loom_opt *row)
@@ -148,7 +182,7 @@ static int parse_signed(const struct loom_opt *row, const char *text, int64_t *v
 
 /* ---- sizes and times ------------------------------------------------------------------------ */
 
-static const struct loom__unit *find_unit(const struct loom__unit *units, const char *name)
+static const struct unit *find_unit(const struct unit *units, const char *name)
 {
 	for (; units->name; units++)
 		if (loom__same(units->name, name))
@@ -168,7 +202,7 @@ static int unknown_unit(const struct loom_opt *row, const char *text, const char
 /* Parses a number with a unit, such as 64KiB or 1.5ms. The result must be a whole number of bytes or ns. */
 static int parse_scaled(const struct loom_opt *row, const char *text, uint64_t *value, struct loom_error *err)
 {
-	const struct loom__unit *units = row->type == LOOM_OPT_TIME ? loom__time_units : loom__size_units;
+	const struct unit *units = row->type == LOOM_OPT_TIME ? time_units : size_units;
 	const char *at;
 	uint64_t whole, part = 0, parts = 1, scale = 1;
 	int code = read_whole(row, text, text, &whole, &at, err);
@@ -181,7 +215,7 @@ static int parse_scaled(const struct loom_opt *row, const char *text, uint64_t *
 	while (loom__blank(*at))
 		at++;
 	if (*at) {
-		const struct loom__unit *unit = find_unit(units, at);
+		const struct unit *unit = find_unit(units, at);
 		if (!unit)
 			return unknown_unit(row, text, at, err);
 		scale = unit->scale;
@@ -325,4 +359,97 @@ int loom__value_parse(const struct loom_opt *row, const char *text, void *out, s
 	if (!code)
 		memcpy(out, &v, loom__value_size(row->type));
 	return code;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+size_t loom__value_size(unsigned type)
+{
+	switch (type) {
+#define SIZE(name, ctype, text)                                                                                        \
+	case LOOM_OPT_##name:                                                                                          \
+		return sizeof(ctype);
+		LOOM_OPT_MAP(SIZE)
+#undef SIZE
+	}
+	return 0;
+}
+
+/* Appends v with the largest unit that gives a whole number. */
+static void add_scaled(const struct unit *units, uint64_t v, struct loom__text *out)
+{
+	const struct unit *best = units;
+	for (const struct unit *u = units; v && u->name; u++)
+		if (v % u->scale == 0 && u->scale > best->scale)
+			best = u;
+	loom__text_add(out, "%llu%s", (unsigned long long)(v / best->scale), best->name);
+}
+
+void loom__value_amount(const struct loom_opt *row, const union loom__value *v, struct loom__text *out)
+{
+	switch (row->type) {
+	case LOOM_OPT_SIZE:
+		add_scaled(size_units, v->u64, out);
+		break;
+	case LOOM_OPT_TIME:
+		add_scaled(time_units, v->u64, out);
+		break;
+	case LOOM_OPT_SHARE:
+		loom__text_double(out, v->f64 * 100);
+		loom__text_put(out, "%", 1);
+		break;
+	case LOOM_OPT_F64:
+		loom__text_double(out, v->f64);
+		break;
+	case LOOM_OPT_I64:
+		loom__text_add(out, "%lld", (long long)v->i64);
+		break;
+	default:
+		loom__text_add(out, "%llu", (unsigned long long)v->u64);
+	}
+}
+
+/* Returns 1 if the field has the value that means `auto`. */
+static int is_auto(const struct loom_opt *row, const void *field)
+{
+	union loom__value v = {0};
+	if (!(row->flags & LOOM_OPT_AUTO))
+		return 0;
+	memcpy(&v, field, loom__value_size(row->type));
+	return row->type == LOOM_OPT_I64 ? v.i64 == -1 : !v.u64; /* the bytes of v beyond a smaller field are 0 */
+}
+
+void loom__value_canonical(const struct loom_opt *row, const void *field, struct loom__text *out)
+{
+	union loom__value v = {0};
+	if (is_auto(row, field)) {
+		loom__text_add(out, "auto");
+		return;
+	}
+	memcpy(&v, field, loom__value_size(row->type));
+	switch (row->type) {
+	case LOOM_OPT_BOOL:
+		loom__text_add(out, "%s", v.u8 ? "yes" : "no");
+		break;
+	case LOOM_OPT_U32:
+		loom__text_add(out, "%u", (unsigned)v.u32);
+		break;
+	case LOOM_OPT_U64:
+	case LOOM_OPT_SIZE:
+	case LOOM_OPT_TIME:
+		loom__text_add(out, "%llu", (unsigned long long)v.u64);
+		break;
+	case LOOM_OPT_I64:
+		loom__text_add(out, "%lld", (long long)v.i64);
+		break;
+	case LOOM_OPT_F64:
+	case LOOM_OPT_SHARE:
+		loom__text_double(out, v.f64);
+		break;
+	case LOOM_OPT_ENUM:
+		loom__text_add(out, "%s", row->choices[v.u32]);
+		break;
+	default:
+		loom__text_add(out, "%s", v.text);
+	}
 }

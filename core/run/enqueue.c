@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs in a stream of the embedding program. The host learns of the end of such a run later, or never. */
-#include "run/enqueue.h"
+#include "run/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
