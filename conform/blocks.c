@@ -84,7 +84,41 @@ static int init_twice(struct loom__trial *t, struct loom__rig *r)
 	return loom__stand_guards(r);
 }
 
+enum { UNTOUCHED = 0x5a };
+
+/* Fills what is between the parts that init() writes, or returns 1 if these bytes have changed. */
+static int between(char *block, uint64_t bytes, const struct loom_need_reset *reset, int fill)
+{
+	uint64_t at = reset->head;
+	if (fill && block && at + reset->tail < bytes)
+		memset(block + at, UNTOUCHED, bytes - at - reset->tail);
+	while (!fill && block && at + reset->tail < bytes && block[at] == UNTOUCHED)
+		at++;
+	return !fill && block && at + reset->tail < bytes;
+}
+
+static int each_between(const struct loom__rig *r, const struct loom__rig_part *p, int fill)
+{
+	int changed = between(p->view.global, p->need.global, &p->need.reset_global, fill);
+	for (uint32_t d = 0; d < r->layout.devices && p->need.device; d++)
+		changed |= between(p->view.device[d], p->need.device, &p->need.reset_device, fill);
+	for (uint32_t w = 0; w < r->layout.workers && p->need.worker; w++)
+		changed |= between(p->view.worker[w], p->need.worker, &p->need.reset_worker, fill);
+	return changed;
+}
+
+static int resets(struct loom__trial *t, struct loom__rig *r)
+{
+	const struct loom__rig_part *p = &r->part[t->plugin->kind];
+	LOOM__TRY(init_twice(t, r));
+	if (!(p->need.flags & LOOM_NEED_RESET))
+		return 0;
+	each_between(r, p, 1);
+	LOOM__TRY(loom__stand_reset(r));
+	return each_between(r, p, 0) ? loom__fault(t, "init() writes beside the parts that need() names for LOOM_NEED_RESET") : 0;
+}
+
 int loom__test_blocks_init(struct loom__trial *t)
 {
-	return each_layout(t, init_twice);
+	return each_layout(t, resets);
 }

@@ -6,8 +6,6 @@
 #include <signal.h>
 #include <stddef.h>
 
-#include <gpuloom/plugin.h>
-
 enum { LOOM__SIGNALS = 65 };
 
 struct loom__footprint {
@@ -19,10 +17,9 @@ struct loom__footprint {
 };
 
 void loom__footprint_take(struct loom__footprint *f);
-/* Returns the leak, declared by the plug-in, that explains the growth of the heap: `rounds` times the declared bytes or
- * a small multiple, while that library is loaded. NULL: none does. */
-const struct loom_known_leak *loom__footprint_known(const struct loom__footprint *before, size_t rounds,
-						    const struct loom_known_leak *known);
+/* Returns what a library is known to leak, in words, if this explains the growth of the heap: `rounds` times the known
+ * bytes or a small multiple, while that library is loaded. NULL: none does. */
+const char *loom__footprint_known(const struct loom__footprint *before, size_t rounds);
 /* Returns in words the first resource that has grown since `before`, or the first state that differs; NULL: none. If
  * `rounds` is 0, a single additional descriptor or thread is growth. Otherwise a resource (memory, too) has grown only
  * if it has grown by one or more in each round. Checks for a second, because threads end shortly after their join. */

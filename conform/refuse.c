@@ -103,11 +103,12 @@ static int try_beyond(struct loom__trial *t, const struct loom_opt *row)
 {
 	struct loom__settings s;
 	char text[64];
-	if ((row->min == 0 && row->max == 0) || row->max >= 9e15 || row->type == LOOM_OPT_SHARE)
+	double max = (double)row->max + row->to; /* one of the two is 0 */
+	if ((!row->min && row->from == 0 && max == 0) || max >= 9e15 || row->type == LOOM_OPT_SHARE)
 		return 0;
 	if (loom__settings_create(t, &s))
 		return loom__skip(t, "out of memory");
-	snprintf(text, sizeof(text), "%.0f%s", row->max + 1,
+	snprintf(text, sizeof(text), "%.0f%s", max + 1,
 		 row->type == LOOM_OPT_TIME ? "ns" : "");
 	int code = loom__settings_put(t, &s, row, text);
 	loom__settings_free(&s);

@@ -490,8 +490,7 @@ static void shrink(const struct loom__trial *t, struct loom__settings *s, unsign
 		char text[32];
 		if (!sizes_queue(row) || !(which >> n++ & 1))
 			continue;
-		snprintf(text, sizeof(text), "%.0f",
-			 twice && row->min > 0 ? 2 * row->min : row->min);
+		snprintf(text, sizeof(text), "%lld", (long long)(twice && row->min > 0 ? 2 * row->min : row->min));
 		loom__settings_put(t, s, row, text);
 	}
 }

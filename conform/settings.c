@@ -77,8 +77,8 @@ static void write_value(const struct loom_opt *row, double v, char *text, size_t
 /* Returns the bounds of a row, or else those of its type. */
 static void bounds(const struct loom_opt *row, double *min, double *max)
 {
-	*min = row->min;
-	*max = row->max;
+	*min = (double)row->min + row->from; /* one of the two is 0 */
+	*max = (double)row->max + row->to;
 	if (*min != 0 || *max != 0)
 		return;
 	switch (row->type) {

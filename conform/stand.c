@@ -199,15 +199,13 @@ int loom__judge_footprint(struct loom__trial *t, const struct loom__footprint *b
 {
 	char text[200];
 	const char *differs = loom__footprint_settles(before, rounds, text, sizeof(text));
-	const struct loom_plugin *p = t->plugin;
-	const struct loom_known_leak *known = differs && LOOM_HAS(p, known_leaks) ?
-						      loom__footprint_known(before, rounds, p->known_leaks) : NULL;
+	const char *known = differs ? loom__footprint_known(before, rounds) : NULL;
 	if (known) {
 		struct loom__footprint now, all_else = *before;
 		loom__footprint_take(&now);
 		all_else.heap = now.heap;
 		differs = loom__footprint_settles(&all_else, rounds, text, sizeof(text));
-		snprintf(t->note, sizeof(t->note), "known: %s", known->what);
+		snprintf(t->note, sizeof(t->note), "known: %s", known);
 	}
 	return differs ? loom__fault(t, "%s: %s", when, differs) : 0;
 }

@@ -3,6 +3,8 @@
 #ifndef LOOM_LIB_TEXT_H
 #define LOOM_LIB_TEXT_H
 
+#include <errno.h>
+#include <gpuloom/error.h>
 #include <stddef.h>
 
 /* A text that grows. Initialise it with zeros, and free it by loom__text_free(). After an allocation has failed,
@@ -18,6 +20,11 @@ void loom__text_free(struct loom__text *t);
 /* Appends a regular file of at most `most` bytes. Returns NULL. After a failure returns the words to follow the name of
  * the file; errno is 0 if they do not come from the system. */
 const char *loom__text_read(struct loom__text *t, const char *path, size_t most);
+/* Returns the error code for an errno of such a failure. */
+static inline int loom__errno_code(int number)
+{
+	return number == ENOENT ? LOOM_ENOENT : number == ENOMEM ? LOOM_ENOMEM : LOOM_EIO;
+}
 static inline int loom__text_ok(const struct loom__text *t)
 {
 	return !t->failed;

@@ -31,14 +31,14 @@ struct loom__drive {
 	struct loom_memory memory;         /* the memory of device 0 */
 	struct loom_segment segment[3];    /* 1: struct loom__drive_shared; 2: for the test */
 	struct loom__drive_shared *shared; /* the address for the host */
-	loom_ref probe, global[LOOM_KINDS], registry[LOOM_KINDS], on_device[LOOM__DRIVE_DEVICES][LOOM_KINDS];
-	uint64_t local_bytes[LOOM_KINDS];
+	loom_ref probe, global[LOOM_KINDS_MAX], registry[LOOM_KINDS_MAX], on_device[LOOM__DRIVE_DEVICES][LOOM_KINDS_MAX];
+	uint64_t local_bytes[LOOM_KINDS_MAX];
 	struct loom_sched_dev sched;
 	struct loom_device_code code;
 	struct loom_plugin run;
 	/* plug-ins whose device code is built in; the caller may set them (such as LOOM_SYNC), loom__drive_build() sets
 	 * [LOOM_SCHED] to `run`; NULL: none */
-	const struct loom_plugin *policy[LOOM_KINDS];
+	const struct loom_plugin *policy[LOOM_KINDS_MAX];
 	const struct loom_attachment *attachment;
 	struct loom_launch launch[LOOM__DRIVE_DEVICES];
 	uint32_t mapped;       /* devices 1 .. mapped map the memory */

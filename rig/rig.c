@@ -61,7 +61,8 @@ int loom__rig_add(struct loom__rig *r, const struct loom_plugin *p, const struct
 static int default_channels(struct loom__rig *r, struct loom_error *err)
 {
 	const struct loom__rig_part *p = &r->part[LOOM_SYNC];
-	const struct loom_channel two[] = {{4, 1, LOOM_ANY_DEVICE, 0, 64}, {1, 2, 0, 0, 200}};
+	const struct loom_channel two[] = {{.slots = 4, .readers = 1, .from = LOOM_ANY_DEVICE, .item_bytes = 64},
+					   {.slots = 1, .readers = 2, .item_bytes = 200}};
 	return ((const struct loom_sync_ops *)p->plugin->ops)->channels(p->self, &r->layout, two, 2, err);
 }
 
@@ -87,7 +88,7 @@ int loom__rig_need(struct loom__rig *r, struct loom_error *err)
 	int code = ops ? need_of(r, LOOM_WORKLOAD, err) : 0;
 	if (ops && !code)
 		r->want.initial_tasks = r->layout.initial_tasks = ops->task_count(w->self, &r->layout);
-	for (int k = 0; k < LOOM_KINDS && !code; k++)
+	for (int k = 0; k < LOOM_KINDS_MAX && !code; k++)
 		code = ops && k == LOOM_WORKLOAD ? 0 : need_of(r, k, err);
 	return code;
 }
@@ -95,7 +96,7 @@ int loom__rig_need(struct loom__rig *r, struct loom_error *err)
 uint64_t loom__rig_asked(const struct loom__rig *r)
 {
 	uint64_t all = 0;
-	for (int k = 0; k < LOOM_KINDS; k++) {
+	for (int k = 0; k < LOOM_KINDS_MAX; k++) {
 		const struct loom_need *n = &r->part[k].need;
 		if ((n->global | n->device | n->worker | n->local) >> 44)
 			return ~0ull;
@@ -156,7 +157,7 @@ static const char *guard(struct loom__rig *r, uint64_t at, uint64_t bytes, const
 static const char *each_guard(struct loom__rig *r, char *text, size_t room)
 {
 	const char *found = NULL;
-	for (int k = 0; k < LOOM_KINDS && !found; k++) {
+	for (int k = 0; k < LOOM_KINDS_MAX && !found; k++) {
 		struct loom__rig_part *p = &r->part[k];
 		found = guard(r, p->global, p->need.global, "stack", text, room);
 		for (uint32_t d = 0; d < r->layout.devices && !found; d++)
@@ -188,7 +189,7 @@ static const char *guard_local(struct loom__rig *r, struct loom__rig_part *p, ch
 const char *loom__rig_guards(struct loom__rig *r, char *text, size_t room)
 {
 	const char *found = each_guard(r, text, room);
-	for (int k = 0; k < LOOM_KINDS && !found; k++)
+	for (int k = 0; k < LOOM_KINDS_MAX && !found; k++)
 		found = guard_local(r, &r->part[k], text, room);
 	return found;
 }
@@ -198,7 +199,7 @@ static int map(struct loom__rig *r)
 	uint32_t w = r->layout.workers;
 	int bad = 0;
 	r->at = 4096; /* reference 0 is never valid */
-	for (int k = 0; k < LOOM_KINDS; k++) {
+	for (int k = 0; k < LOOM_KINDS_MAX; k++) {
 		struct loom__rig_part *p = &r->part[k];
 		p->registry = calloc(w, sizeof(loom_ref));
 		bad |= !p->registry;
@@ -240,7 +241,7 @@ int loom__rig_furnish(struct loom__rig *r)
 		return LOOM_ENOMEM;
 	memset(r->ctl, 0, sizeof(*r->ctl));
 	memset(r->initial, 0, tasks);
-	for (int k = 0; k < LOOM_KINDS; k++)
+	for (int k = 0; k < LOOM_KINDS_MAX; k++)
 		point(r, &r->part[k]);
 	each_guard(r, NULL, 0);
 	for (uint32_t d = 0; d < r->layout.devices; d++) {
@@ -293,7 +294,7 @@ int loom__rig_begin(struct loom__rig *r, const char **what, struct loom_error *e
 	struct loom_segments segments = {
 	    .size = sizeof(segments), .count = r->want.extra ? 3 : 2, .at = at, .bytes = bytes};
 	*what = "start()";
-	for (int k = 0; k < LOOM_KINDS; k++) {
+	for (int k = 0; k < LOOM_KINDS_MAX; k++) {
 		struct loom__rig_part *p = &r->part[k];
 		if (!p->plugin || !LOOM_HAS(p->ops, start))
 			continue;
@@ -312,7 +313,7 @@ void loom__rig_close(struct loom__rig *r)
 	for (uint32_t d = 0; d < sync->attached; d++)
 		if (LOOM_HAS(sync_of(r), detach))
 			sync_of(r)->detach(sync->self, d);
-	for (int k = 0; k < LOOM_KINDS; k++) {
+	for (int k = 0; k < LOOM_KINDS_MAX; k++) {
 		struct loom__rig_part *p = &r->part[k];
 		if (p->started && LOOM_HAS(p->ops, stop))
 			p->ops->stop(p->self);
@@ -369,7 +370,7 @@ static void fill(struct loom__rig *r, uint32_t w, uint32_t lane)
 			       .workload = want->table[LOOM_WORKLOAD],
 			       .task = want->task,
 			       .tasks = want->tasks};
-	for (int k = 0; k < LOOM_KINDS; k++) {
+	for (int k = 0; k < LOOM_KINDS_MAX; k++) {
 		const struct loom__rig_part *p = &r->part[k];
 		char *base = r->segment[d][1];
 		c->global[k] = p->global ? base + p->global : NULL;
@@ -393,7 +394,7 @@ static __attribute__((noinline, no_sanitize("address"))) void fill_stack(unsigne
 int loom__rig_init(struct loom__rig *r, struct loom_error *err)
 {
 	uint32_t workers = r->layout.workers;
-	for (int k = 0; k < LOOM_KINDS; k++) {
+	for (int k = 0; k < LOOM_KINDS_MAX; k++) {
 		struct loom__rig_part *p = &r->part[k];
 		fill_stack(r->samples % 2 ? 0x5a : 0xa5);
 		int code = p->plugin ? p->ops->init(p->self, &r->layout, &p->view, err) : 0;
@@ -423,7 +424,7 @@ void loom__rig_ready(struct loom__rig *r)
 int loom__rig_collect(struct loom__rig *r, struct loom_report *report, struct loom_error *err)
 {
 	int code = 0;
-	for (int k = 0; k < LOOM_KINDS && !code; k++) {
+	for (int k = 0; k < LOOM_KINDS_MAX && !code; k++) {
 		struct loom__rig_part *p = &r->part[k];
 		if (p->plugin && LOOM_HAS(p->ops, collect))
 			code = p->ops->collect(p->self, &r->layout, &p->view, report, err);

@@ -25,8 +25,8 @@ struct loom__rig_want {
 	const struct loom_barrier_scopes *barrier_scopes; /* loom_layout.barrier_scopes */
 	uint64_t seed, initial_tasks;
 	int counts; /* the workload comes first, as in the core: its tasks decide what schedulers need */
-	uint64_t bytes[LOOM_KINDS];    /* size of a block for the stack, of kinds without a plug-in */
-	const void *table[LOOM_KINDS]; /* device functions; NULL: those of the plug-in */
+	uint64_t bytes[LOOM_KINDS_MAX];    /* size of a block for the stack, of kinds without a plug-in */
+	const void *table[LOOM_KINDS_MAX]; /* device functions; NULL: those of the plug-in */
 	loom_task_fn *const *task;     /* [tasks] */
 	uint32_t tasks;
 	int one_view;   /* all devices have the blocks at one address, which a thread sanitizer needs */
@@ -68,7 +68,7 @@ struct loom__rig {
 	struct loom__rig_want want;
 	struct loom_device_shape shape[LOOM__RIG_DEVICES];
 	struct loom_layout layout;
-	struct loom__rig_part part[LOOM_KINDS];
+	struct loom__rig_part part[LOOM_KINDS_MAX];
 	int file;
 	uint64_t at, bytes;                  /* bytes laid out; total */
 	char *host;                          /* all blocks, at the host's address */

@@ -11,8 +11,9 @@ term_row abi.rows share.a.field
 term_null life.destroy_null SIGSEGV
 term_leak life.create_destroy descriptors
 term_block_leak life.create_destroy blocks
-term_excused life.create_destroy memory stay
+term_heap life.create_destroy memory stay
 term_padding blocks.init padding
+term_reset blocks.init LOOM_NEED_RESET
 term_twice life.create_destroy freed
 term_shared life.two_instances one
 term_prints life.quiet created
@@ -180,7 +181,7 @@ while read -r fixture test says; do
 	esac
 	case $fixture in # only ThreadSanitizer finds weak memory orders, so its library is needed
 	*_weak) [ -n "$tsan" ] || continue; preload=$tsan ;;
-	term_excused)
+	term_heap)
 		[ -z "$sanitizer" ] || { echo "not tested: $fixture: mallinfo2() of $sanitizer counts no memory"; continue; }
 		;;
 	esac

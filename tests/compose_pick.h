@@ -44,7 +44,7 @@ FAKE_FN void find_plugins(const char *prefix, struct names *out)
 }
 
 struct selection {
-	const struct loom_plugin *policy[LOOM_KINDS];
+	const struct loom_plugin *policy[LOOM_KINDS_MAX];
 	struct loom_program program;
 	char constants[2048];
 };

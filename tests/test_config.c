@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "config/inside.h"
+#include "facts/variables.h"
 #include "facts/write.h"
 
 /* ---- helpers -------------------------------------------------------------------------------- */
@@ -569,7 +570,9 @@ enum { U32 = LOOM_OPT_U32, U64 = LOOM_OPT_U64, I64 = LOOM_OPT_I64, SIZE = LOOM_O
 static int parse(uint8_t type, const char *text, double min, double max, union loom__value *v,
 		 struct loom_error *err)
 {
-	const struct loom_opt row = {.name = "o", .type = type, .min = min, .max = max, .choices = victims};
+	int real = type == F64 || type == SHARE;
+	const struct loom_opt row = {.name = "o", .type = type, .choices = victims, .min = real ? 0 : (int64_t)min,
+				     .max = real ? 0 : (uint64_t)(int64_t)max, .from = real ? min : 0, .to = real ? max : 0};
 	memset(v, 0x5a, sizeof(*v));
 	return loom__value_parse(&row, text, v, err);
 }
@@ -611,6 +614,11 @@ TEST(values)
 	}
 	CU_ASSERT(!parse(U32, "64", 1, 64, &v, &err) && v.u32 == 64);
 	CU_ASSERT(!parse(SHARE, "150%", 0, 2, &v, &err) && v.f64 == 1.5);
+	/* no double has this bound */
+	const struct loom_opt large = {.name = "o", .type = U64, .min = 1, .max = UINT64_MAX - 1};
+	CU_ASSERT(!loom__value_parse(&large, "18446744073709551614", &v, &err));
+	CU_ASSERT_EQUAL(loom__value_parse(&large, "18446744073709551615", &v, &err), LOOM_EINVAL);
+	expect(err.text, "'18446744073709551615' is out of range: from 1 to 18446744073709551614");
 	for (size_t i = 0; i < LOOM__COUNT(cores); i++) {
 		CU_ASSERT_EQUAL(parse(CPUS, cores[i], 0, 0, &v, &err), 0);
 		CU_ASSERT_PTR_EQUAL(v.text, cores[i]);

@@ -13,6 +13,7 @@
 
 #include "config/config.h"
 #include "support.h"
+#include "facts/variables.h"
 #include "facts/write.h"
 
 /* Only with glibc can a program replace malloc() and still call the original. */

@@ -391,7 +391,7 @@ TEST(build_refuses)
 {
 	CU_ASSERT_EQUAL_FATAL(rig_open(&rig, 1, "workers=1"), 0);
 	struct loom_plugin policy = {.name = "term_gpu_only"};
-	const struct loom_plugin *table[LOOM_KINDS] = {[LOOM_TERM] = &policy};
+	const struct loom_plugin *table[LOOM_KINDS_MAX] = {[LOOM_TERM] = &policy};
 	struct loom_program program = {.size = sizeof(program), .policy = table};
 	REFUSED(rig.ops->build(rig.self[0], &program, &rig.err), LOOM_ENOTSUP, rig.err, "term_gpu_only");
 	struct loom_task_entry task = {.name = "fib"};

@@ -577,7 +577,7 @@ static const char *const ways[] = {"fast", "slow|careful", NULL};
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct opts, bytes, LOOM_OPT_SIZE, "64KiB", "Bytes.", .min = 4096, .max = 1 << 30),
 	LOOM_OPT(struct opts, delay, LOOM_OPT_TIME, "10us", "Delay.", .min = 500, .max = 2e9),
-	LOOM_OPT(struct opts, share, LOOM_OPT_SHARE, "5%", "Share.", .min = 0.01, .max = 0.5),
+	LOOM_OPT(struct opts, share, LOOM_OPT_SHARE, "5%", "Share.", .from = 0.01, .to = 0.5),
 	LOOM_OPT(struct opts, depth, LOOM_OPT_U32, "8", "Depth <of> a | b.", .min = 1, .max = 1e19),
 	LOOM_OPT(struct opts, how, LOOM_OPT_ENUM, "fast", "How.", .choices = ways),
 	LOOM_OPT(struct opts, file, LOOM_OPT_PATH, NULL, "File.", .flags = LOOM_OPT_REQUIRED),

@@ -103,7 +103,7 @@ static const struct loom_opt rows[] = {
     LOOM_OPT(struct opts, any, LOOM_OPT_U64, "1", "any number"),
     LOOM_OPT(struct opts, node, LOOM_OPT_I64, "-1", "a node", .min = -1, .max = 1023),
     LOOM_OPT(struct opts, share, LOOM_OPT_SHARE, "5%", "a share"),
-    LOOM_OPT(struct opts, factor, LOOM_OPT_F64, "1", "a factor", .min = .5, .max = 1.5),
+    LOOM_OPT(struct opts, factor, LOOM_OPT_F64, "1", "a factor", .from = .5, .to = 1.5),
     LOOM_OPT(struct opts, text, LOOM_OPT_STR, "", "a text"),
     {0},
 };

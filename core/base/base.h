@@ -59,9 +59,6 @@ void loom__text_clean(struct loom__text *t, size_t from, const char *keep);
 int loom__read_file(const char *path, size_t most, char **bytes, size_t *length,
 		    struct loom_error *err);
 
-/* Returns the error code for an errno: LOOM_ENOENT, LOOM_ENOMEM or LOOM_EIO. */
-int loom__errno_code(int number);
-
 /* A search for the name nearest to `word`. The measure is the Damerau-Levenshtein distance without regard to case, of
  * at most max(1, length of `word` / 3). If several names are equally near, the first is taken. */
 struct loom__near {

@@ -69,10 +69,6 @@ int loom__config_read(struct loom_config *cfg, const char *path, struct loom__di
 const char *loom__config_file(const struct loom_config *cfg, size_t i);
 int loom__config_read_text(struct loom_config *cfg, const char *name, const char *text, size_t length,
 			   struct loom__diag *diag);
-/* Reads variables of the form GPULOOM_SECTION__KEY, where '_' stands for dots and dashes of the section. So one
- * variable may stand for several sections; the section that has declared the key gets the value. If no section has
- * declared it, loom__config_unknown() may warn. */
-int loom__config_read_environment(struct loom_config *cfg, char *const *environment, struct loom__diag *diag);
 /* Parses "section.key=value". The section ends at the last dot before '='. */
 int loom__config_set_text(struct loom_config *cfg, const char *assignment, enum loom_source source,
 			  struct loom__diag *diag);
@@ -134,8 +130,19 @@ struct loom__effective {
 typedef int loom__effective_fn(void *arg, const struct loom__effective *e);
 int loom__config_each(const struct loom_config *cfg, loom__effective_fn *fn, void *arg);
 
-/* Appends a bound of a row in the form in which a user writes it: 64KiB, 10us, 5%. */
-void loom__value_amount(const struct loom_opt *row, double v, struct loom__text *out);
+/* The field of an option. Its type selects the member. */
+union loom__value {
+	uint8_t u8;
+	uint32_t u32;
+	uint64_t u64;
+	int64_t i64;
+	double f64;
+	const char *text;
+};
+/* Appends a value of a row in the form in which a user writes it: 64KiB, 10us, 5%. */
+void loom__value_amount(const struct loom_opt *row, const union loom__value *v, struct loom__text *out);
+/* Sets *min and *max to the bounds of a row. Returns 0 if only the bounds of the type apply. */
+int loom__value_bounds(const struct loom_opt *row, union loom__value *min, union loom__value *max);
 /* Returns 1 if both rows declare the same option. The fields that they fill may differ. */
 int loom__rows_same(const struct loom_opt *a, const struct loom_opt *b);
 /* Checks the rows of a plug-in: names, duplicates, sizes of fields against types, offsets inside opts_size, and

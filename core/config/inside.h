@@ -84,6 +84,9 @@ struct loom_config {
 	/* Variables of the environment; `file` is the name of the variable. `done` is 1 if a declared key has taken the
 	 * variable. */
 	struct loom__entry *variables;
+	/* Turns variables into entries, if `rows` of `section` declare their keys. If `section` is NULL, warns of each variable
+	 * that no declared key has taken. NULL: the environment is not read. */
+	void (*bind)(struct loom_config *cfg, const char *section, const struct loom_opt *rows, struct loom__diag *diag);
 	struct loom__declared *declared;
 	struct loom__effective *effective;
 	const char *file[LOOM__FILES_MOST]; /* [file_count] the files that were read, as they were named */
@@ -109,12 +112,6 @@ int loom__config_add(struct loom_config *cfg, const struct loom__entry *where, s
 int loom__config_assign(struct loom_config *cfg, const struct loom__entry *where, struct loom__slice section,
 			struct loom__slice key, struct loom__slice value, struct loom__diag *diag);
 
-/* Turns variables of the environment into entries, if `rows` of `section` declare their keys. */
-void loom__config_bind(struct loom_config *cfg, const char *section, const struct loom_opt *rows,
-		       struct loom__diag *diag);
-/* Warns of each variable that no declared key has taken. */
-void loom__config_unbound(struct loom_config *cfg, struct loom__diag *diag);
-
 /* Returns LOOM_ENOMEM if memory ran out, LOOM_EINVAL if diag has more than `before` errors, or 0. */
 int loom__config_verdict(const struct loom_config *cfg, const struct loom__diag *diag, size_t before);
 
@@ -129,16 +126,6 @@ static inline int loom__is_private(const char *name)
 }
 
 /* ---- values --------------------------------------------------------------------------------- */
-
-/* The field of an option. Its type selects the member. */
-union loom__value {
-	uint8_t u8;
-	uint32_t u32;
-	uint64_t u64;
-	int64_t i64;
-	double f64;
-	const char *text;
-};
 
 /* Appends a field's value in canonical form, which has no units. Results have this form. */
 void loom__value_canonical(const struct loom_opt *row, const void *field, struct loom__text *out);

@@ -55,8 +55,14 @@ static int check_row(const struct loom_opt *row, size_t opts_size, struct loom_e
 		return REFUSE("option '%s' has no choices", row->name);
 	if (row->flags & LOOM_OPT_AUTO && (row->type < LOOM_OPT_U32 || row->type > LOOM_OPT_TIME))
 		return REFUSE("option '%s' has auto as a value and is no integer, size or time", row->name);
+	int real = row->type == LOOM_OPT_F64 || row->type == LOOM_OPT_SHARE;
+	if (real ? row->min || row->max : row->from != 0 || row->to != 0)
+		return REFUSE("option '%s' has bounds of another type: min and max are for integers, sizes and times, from and to "
+			      "for numbers and shares", row->name);
+	if (row->min < 0 && row->type != LOOM_OPT_I64)
+		return REFUSE("option '%s' has a minimum below 0, and its type has no such values", row->name);
 	/* If a bound is NaN, this comparison is false, so the row is rejected. */
-	if (!(row->min <= row->max))
+	if (!(row->from <= row->to) || (row->min > 0 ? (uint64_t)row->min > row->max : row->min > (int64_t)row->max))
 		return REFUSE("option '%s' has a minimum above its maximum; give both", row->name);
 	return check_default(row, err);
 }
@@ -72,7 +78,7 @@ int loom__rows_same(const struct loom_opt *a, const struct loom_opt *b)
 	if (a == b)
 		return 1;
 	if (!same_text(a->dflt, b->dflt) || !same_text(a->help, b->help) || a->min != b->min || a->max != b->max ||
-	    a->type != b->type || a->flags != b->flags || !a->choices != !b->choices)
+	    a->from != b->from || a->to != b->to || a->type != b->type || a->flags != b->flags || !a->choices != !b->choices)
 		return 0;
 	while (a->choices && a->choices[i] && same_text(a->choices[i], b->choices[i]))
 		i++;

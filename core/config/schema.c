@@ -68,7 +68,8 @@ int loom__config_declare(struct loom_config *cfg, const char *section, const str
 	for (const struct loom_opt *row = rows; row && row->name; row++)
 		if (row->section && !find_section(cfg, row->section))
 			append(cfg, row->section, NULL, owner);
-	loom__config_bind(cfg, section, rows, &cfg->notes);
+	if (cfg->bind)
+		cfg->bind(cfg, section, rows, &cfg->notes);
 	return cfg->failed ? LOOM_ENOMEM : 0;
 }
 
@@ -215,6 +216,7 @@ int loom__config_unknown(struct loom_config *cfg, struct loom__diag *diag)
 		for (const struct loom__entry *e = d && is_unknown(cfg, top) ? top : NULL; e; e = e->was)
 			report_key(cfg, e, d, diag);
 	}
-	loom__config_unbound(cfg, diag);
+	if (cfg->bind)
+		cfg->bind(cfg, NULL, NULL, diag);
 	return loom__config_verdict(cfg, diag, before);
 }

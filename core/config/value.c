@@ -1,9 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses values. The whole text of a value must fit the type and range of its row. */
+/* Parses values, and writes them as text. The whole text of a value must fit the type and range of its row. */
 #include <string.h>
 
 #include "config/inside.h"
-#include "config/units.h"
+
+/* Units of sizes and times. If several units have the same scale, messages use the first of them. */
+struct unit {
+	const char *name; /* in upper or lower case (KiB, kib); NULL ends a table */
+	uint64_t scale;
+};
+
+/* A single letter has base 1024, as is usual for memory sizes. */
+static const struct unit size_units[] = {
+    {"B", 1},
+    {"KiB", UINT64_C(1) << 10},
+    {"MiB", UINT64_C(1) << 20},
+    {"GiB", UINT64_C(1) << 30},
+    {"TiB", UINT64_C(1) << 40},
+    {"KB", UINT64_C(1000)},
+    {"MB", UINT64_C(1000000)},
+    {"GB", UINT64_C(1000000000)},
+    {"TB", UINT64_C(1000000000000)},
+    {"K", UINT64_C(1) << 10},
+    {"M", UINT64_C(1) << 20},
+    {"G", UINT64_C(1) << 30},
+    {"T", UINT64_C(1) << 40},
+    {0},
+};
+
+static const struct unit time_units[] = {
+    {"ns", 1},
+    {"us", UINT64_C(1000)},
+    {"ms", UINT64_C(1000000)},
+    {"s", UINT64_C(1000000000)},
+    {"min", UINT64_C(60000000000)},
+    {"m", UINT64_C(60000000000)},
+    {"h", UINT64_C(3600000000000)},
+    {0},
+};
 
 /* Returns the description of a type for messages, such as "size, as in 64KiB". */
 static const char *kind_of(const struct loom_opt *row)
@@ -36,21 +70,37 @@ static unsigned digit(char c)
 	return is_digit(c) ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
 }
 
-static int check_range(const struct loom_opt *row, const char *text, double v, struct loom_error *err)
+int loom__value_bounds(const struct loom_opt *row, union loom__value *min, union loom__value *max)
 {
-	double min = row->min, max = row->max;
-	if (min == 0 && max == 0) {
-		if (row->type != LOOM_OPT_SHARE)
-			return 0;
-		max = 1;
+	if (row->type == LOOM_OPT_F64 || row->type == LOOM_OPT_SHARE) {
+		min->f64 = row->from;
+		max->f64 = row->type == LOOM_OPT_SHARE && row->from == 0 && row->to == 0 ? 1 : row->to;
+		return min->f64 != 0 || max->f64 != 0;
 	}
-	if (v >= min && v <= max)
+	min->i64 = row->min;
+	max->u64 = row->max;
+	return min->i64 || max->u64;
+}
+
+static int is_below(const struct loom_opt *row, const union loom__value *a, const union loom__value *b)
+{
+	return row->type == LOOM_OPT_F64 || row->type == LOOM_OPT_SHARE ? a->f64 < b->f64
+	       : row->type == LOOM_OPT_I64				 ? a->i64 < b->i64
+									 : a->u64 < b->u64;
+}
+
+static int check_range(const struct loom_opt *row, const char *text, const union loom__value *v, struct loom_error *err)
+{
+	union loom__value min, max;
+	if (!loom__value_bounds(row, &min, &max) || (!is_below(row, v, &min) && !is_below(row, &max, v)))
 		return 0;
 	struct loom__text low = {0}, high = {0};
-	loom__value_amount(row, min, &low);
-	loom__value_amount(row, max, &high);
+	loom__value_amount(row, &min, &low);
+	loom__value_amount(row, &max, &high);
 	/* Users often write 5 for 5%. The suggestion needs a text without '%'. */
-	int percent = row->type == LOOM_OPT_SHARE && v > max && v / 100 >= min && v / 100 <= max && !strchr(text, '%');
+	double part = v->f64 / 100;
+	int percent = row->type == LOOM_OPT_SHARE && v->f64 > max.f64 && part >= min.f64 && part <= max.f64 &&
+		      !strchr(text, '%');
 	int code = loom__text_ok(&low) && loom__text_ok(&high)
 		       ? REFUSE("'%.80s' is out of range: from %s to %s%s%s%s", text, low.at, high.at,
 				percent ? "; did you mean " : "", percent ? text : "", percent ? "%?" : "")
@@ -99,7 +149,7 @@ static int parse_unsigned(const struct loom_opt *row, const char *text, uint64_t
 		code = NOT_ONE(": '%.40s' is left over", end);
 	if (!code && *value > most)
 		code = REFUSE("'%.80s' is too large: the most is %llu", text, (unsigned long long)most);
-	return code ? code : check_range(row, text, (double)*value, err);
+	return code ? code : check_range(row, text, &(union loom__value){.u64 = *value}, err);
 }
 
 static int parse_u32(const struct loom_opt *row, const char *text, uint32_t *value, struct loom_error *err)
@@ -127,12 +177,12 @@ static int parse_signed(const struct loom_opt *row, const char *text, int64_t *v
 	if (code)
 		return code;
 	*value = (int64_t)(minus ? 0 - v : v);
-	return check_range(row, text, (double)*value, err);
+	return check_range(row, text, &(union loom__value){.i64 = *value}, err);
 }
 
 /* ---- sizes and times ------------------------------------------------------------------------ */
 
-static const struct loom__unit *find_unit(const struct loom__unit *units, const char *name)
+static const struct unit *find_unit(const struct unit *units, const char *name)
 {
 	for (; units->name; units++)
 		if (loom__same(units->name, name))
@@ -152,7 +202,7 @@ static int unknown_unit(const struct loom_opt *row, const char *text, const char
 /* Parses a number with a unit, such as 64KiB or 1.5ms. The result must be a whole number of bytes or ns. */
 static int parse_scaled(const struct loom_opt *row, const char *text, uint64_t *value, struct loom_error *err)
 {
-	const struct loom__unit *units = row->type == LOOM_OPT_TIME ? loom__time_units : loom__size_units;
+	const struct unit *units = row->type == LOOM_OPT_TIME ? time_units : size_units;
 	const char *at;
 	uint64_t whole, part = 0, parts = 1, scale = 1;
 	int code = read_whole(row, text, text, &whole, &at, err);
@@ -165,7 +215,7 @@ static int parse_scaled(const struct loom_opt *row, const char *text, uint64_t *
 	while (loom__blank(*at))
 		at++;
 	if (*at) {
-		const struct loom__unit *unit = find_unit(units, at);
+		const struct unit *unit = find_unit(units, at);
 		if (!unit)
 			return unknown_unit(row, text, at, err);
 		scale = unit->scale;
@@ -176,7 +226,7 @@ static int parse_scaled(const struct loom_opt *row, const char *text, uint64_t *
 		return NOT_ONE(": it is not a whole number of %s", row->type == LOOM_OPT_TIME ? "ns" : "bytes");
 	if (__builtin_mul_overflow(whole, scale, value) || __builtin_add_overflow(*value, part * scale / parts, value))
 		return REFUSE("'%.80s' is too large", text);
-	return check_range(row, text, (double)*value, err);
+	return check_range(row, text, &(union loom__value){.u64 = *value}, err);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------- */
@@ -197,7 +247,7 @@ static int parse_real(const struct loom_opt *row, const char *text, double *valu
 	}
 	if (*end)
 		return NOT_ONE(": '%.40s' is left over", end);
-	return check_range(row, text, *value, err);
+	return check_range(row, text, &(union loom__value){.f64 = *value}, err);
 }
 
 static int parse_bool(const char *text, uint8_t *value, struct loom_error *err)
@@ -309,4 +359,97 @@ int loom__value_parse(const struct loom_opt *row, const char *text, void *out, s
 	if (!code)
 		memcpy(out, &v, loom__value_size(row->type));
 	return code;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+size_t loom__value_size(unsigned type)
+{
+	switch (type) {
+#define SIZE(name, ctype, text)                                                                                        \
+	case LOOM_OPT_##name:                                                                                          \
+		return sizeof(ctype);
+		LOOM_OPT_MAP(SIZE)
+#undef SIZE
+	}
+	return 0;
+}
+
+/* Appends v with the largest unit that gives a whole number. */
+static void add_scaled(const struct unit *units, uint64_t v, struct loom__text *out)
+{
+	const struct unit *best = units;
+	for (const struct unit *u = units; v && u->name; u++)
+		if (v % u->scale == 0 && u->scale > best->scale)
+			best = u;
+	loom__text_add(out, "%llu%s", (unsigned long long)(v / best->scale), best->name);
+}
+
+void loom__value_amount(const struct loom_opt *row, const union loom__value *v, struct loom__text *out)
+{
+	switch (row->type) {
+	case LOOM_OPT_SIZE:
+		add_scaled(size_units, v->u64, out);
+		break;
+	case LOOM_OPT_TIME:
+		add_scaled(time_units, v->u64, out);
+		break;
+	case LOOM_OPT_SHARE:
+		loom__text_double(out, v->f64 * 100);
+		loom__text_put(out, "%", 1);
+		break;
+	case LOOM_OPT_F64:
+		loom__text_double(out, v->f64);
+		break;
+	case LOOM_OPT_I64:
+		loom__text_add(out, "%lld", (long long)v->i64);
+		break;
+	default:
+		loom__text_add(out, "%llu", (unsigned long long)v->u64);
+	}
+}
+
+/* Returns 1 if the field has the value that means `auto`. */
+static int is_auto(const struct loom_opt *row, const void *field)
+{
+	union loom__value v = {0};
+	if (!(row->flags & LOOM_OPT_AUTO))
+		return 0;
+	memcpy(&v, field, loom__value_size(row->type));
+	return row->type == LOOM_OPT_I64 ? v.i64 == -1 : !v.u64; /* the bytes of v beyond a smaller field are 0 */
+}
+
+void loom__value_canonical(const struct loom_opt *row, const void *field, struct loom__text *out)
+{
+	union loom__value v = {0};
+	if (is_auto(row, field)) {
+		loom__text_add(out, "auto");
+		return;
+	}
+	memcpy(&v, field, loom__value_size(row->type));
+	switch (row->type) {
+	case LOOM_OPT_BOOL:
+		loom__text_add(out, "%s", v.u8 ? "yes" : "no");
+		break;
+	case LOOM_OPT_U32:
+		loom__text_add(out, "%u", (unsigned)v.u32);
+		break;
+	case LOOM_OPT_U64:
+	case LOOM_OPT_SIZE:
+	case LOOM_OPT_TIME:
+		loom__text_add(out, "%llu", (unsigned long long)v.u64);
+		break;
+	case LOOM_OPT_I64:
+		loom__text_add(out, "%lld", (long long)v.i64);
+		break;
+	case LOOM_OPT_F64:
+	case LOOM_OPT_SHARE:
+		loom__text_double(out, v.f64);
+		break;
+	case LOOM_OPT_ENUM:
+		loom__text_add(out, "%s", row->choices[v.u32]);
+		break;
+	default:
+		loom__text_add(out, "%s", v.text);
+	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/energy.h"
+#include "run/engine.h"
 
 /* Returns 1 if a device before d has the same counter. */
 static int is_counted(const uint64_t *source, uint32_t d)

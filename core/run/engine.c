@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/engine.h"
-#include "run/energy.h"
-#include "run/enqueue.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -42,4 +42,16 @@ void loom__result_end(struct loom_result *r, int code, const struct loom_error *
 /* Returns "ok", "interrupted", "timeout", "wrong" or "failed". */
 const char *loom__status_name(int code);
 
+/* energy.c. Reads the energy counters of all devices, and sets *joules to their sum. A counter that devices share counts
+ * once. Differences of two sums are consumption. */
+int loom__energy(const struct loom_stack *s, double *joules, struct loom_error *err);
+
+/* enqueue.c: runs in a stream of the program. Returns LOOM_EINTR if loom_stack_stop() has ended the runs of graphs of this
+ * launch. The caller must retire the stack. */
+int loom__graphs_stopped(struct loom_stack *s, struct loom_error *err);
+
+/* Waits until all runs in streams have ended. Returns 0, and the duration of the last run in *ns. Returns LOOM_EAGAIN
+ * if some have not ended at `until`. After another error, the caller must retire the stack. */
+int loom__enqueued_wait(struct loom_stack *s, uint64_t until, uint64_t *ns, struct loom_error *err);
+
 #endif

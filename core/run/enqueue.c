@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs in a stream of the embedding program. The host learns of the end of such a run later, or never. */
-#include "run/enqueue.h"
+#include "run/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static int refuse(struct loom_stack *s, struct loom_error *err)
 					  "it out",
 					  p->name);
 	}
-	if (!loom__may_keep(s) || s->unkept)
+	if (!loom__may_keep(s))
 		return LOOM__FAIL(err, LOOM_ENOTSUP,
 				  "the host has a part in each run of this stack: ranks, a trace, or a scheduler whose "
 				  "starting state depends on the run before");

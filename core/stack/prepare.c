@@ -462,14 +462,6 @@ int loom__initial_take(struct loom_stack *s, struct loom_error *err)
 		return rc;
 	if (s->submitted_count > s->held)
 		s->held = s->submitted_count;
-	rc = loom__resets_grow(s, err);
-	if (rc > 0) {
-		rc = loom__stack_retire(s, err);
-		if (!rc)
-			loom__resets_drop(s); /* the next launch makes new resets */
-	}
-	if (rc)
-		return rc;
 	if (s->submitted_count)
 		memcpy(loom__host_at(s, s->initial_ref), s->submitted, s->submitted_count * sizeof(struct loom_task));
 	s->digest = loom__ranks_digest(s, loom__host_at(s, s->initial_ref), s->submitted_count);

@@ -31,8 +31,8 @@ static int probe_once(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 {
 	struct loom_probe *p = loom__host_at(s, LOOM_REF(segment, 0));
 	*p = (struct loom_probe){.a = a, .b = b, .noncoherent = s->layout.noncoherent};
-	loom_ref none[LOOM_KINDS] = {0};
-	uint64_t no_bytes[LOOM_KINDS] = {0};
+	loom_ref none[LOOM_KINDS_MAX] = {0};
+	uint64_t no_bytes[LOOM_KINDS_MAX] = {0};
 	struct loom_launch launch = {.size = sizeof(launch),
 				     .entry = LOOM_ENTRY_PROBE,
 				     .layout = &s->layout,

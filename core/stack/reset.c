@@ -2,43 +2,38 @@
 /* Runs of a program that embeds a stack with GPUs. The devices reset the memory of the policies themselves, so that no
  * image is made and copied for each run.
  *
- * A policy has only init(), a host function that writes its blocks. The core finds out once what init() writes. For
- * this, init() runs on blocks that are filled with one pattern, and a second time on blocks that are filled with
- * another. A byte that is equal after both runs was written by init(). A byte that still has the two patterns was not
- * written. The result is lists of words and their values. Each device has a list for memory that the host cannot
- * access; the host applies another list, for all other memory. init() also runs for smaller numbers of initial tasks,
- * which shows the words whose values depend on this number. These words are updated when the number changes. */
+ * A policy has only init(), a host function that writes its blocks. It declares which parts of its blocks init() writes
+ * (struct loom_need). So after one call of init(), these parts have the values with which each run begins. For memory
+ * that the host cannot access, each device gets a list of words and their values. The host keeps a copy of all other
+ * parts. If values depend on the number of initial tasks, init() runs again when the number changes, and the values that
+ * differ are updated. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "stack/stack.h"
 
-#define FIRST_FILL 0x5a
-#define OTHER_FILL 0xa5
-#define PIECE      16u /* limit on the words of an entry, because one lane writes them all */
-
-/* A block of a policy. */
-struct extent {
-	loom_ref ref;
-	uint64_t bytes;
-	uint64_t at; /* offset of its content in the buffer that save() fills */
-};
+#define PIECE 16u /* limit on the words of an entry, because one lane writes them all */
 
 struct loom__list {
 	struct loom_reset *entry;
 	size_t count;
-	loom_ref ref;  /* the device's copy of the list; 0: none */
-	char *changed; /* [count]; 1: the value depends on the number of initial tasks */
+	loom_ref ref; /* the device's copy of the list; 0: none */
+};
+
+/* A part of a block that the host can access. */
+struct part {
+	char *at;
+	uint64_t bytes;
 };
 
 struct loom__resets {
-	struct extent *extent;
-	size_t extents;
-	uint64_t bytes;                               /* size of all extents together */
-	uint64_t initial_tasks;                       /* number of initial tasks to which the values belong */
-	uint64_t most;                                /* the largest number of initial tasks so far */
-	int varies;                                   /* 1: some values depend on the number of initial tasks */
-	struct loom__list list[LOOM_MAX_DEVICES + 1]; /* by device; the last list is the host's */
+	uint64_t initial_tasks; /* number of initial tasks to which the values belong */
+	int varies;             /* 1: some values depend on the number of initial tasks */
+	struct part *part;
+	size_t parts;
+	uint64_t bytes; /* size of all these parts */
+	char *copy;     /* [bytes]; their values */
+	struct loom__list list[LOOM_MAX_DEVICES];
 };
 
 int loom__may_keep(const struct loom_stack *s)
@@ -46,12 +41,10 @@ int loom__may_keep(const struct loom_stack *s)
 	int some = 0;
 	if (s->selected[LOOM_WORKLOAD] || s->host.exchange.ranks || s->trace_room)
 		return 0;
-	for (size_t i = 0; i < s->policies; i++) {
-		enum loom_kind kind = s->policy[i].choice->kind;
-		if ((kind != LOOM_SCHED && kind != LOOM_TERM) || LOOM_HAS(s->policy[i].ops, start) ||
-		    s->policy[i].need.flags & LOOM_NEED_INIT)
+	for (size_t i = 0; i < s->policies; i++)
+		if (LOOM_HAS(s->policy[i].ops, start) ||
+		    (s->policy[i].need.size && !(s->policy[i].need.flags & LOOM_NEED_RESET))) /* size 0: not asked yet */
 			return 0;
-	}
 	for (uint32_t d = 0; d < s->layout.devices; d++) {
 		if (!(s->shape[d].flags & (LOOM_SHAPE_KEEPS | LOOM_SHAPE_PERSISTENT)))
 			return 0;
@@ -63,50 +56,14 @@ int loom__may_keep(const struct loom_stack *s)
 void loom__resets_drop(struct loom_stack *s)
 {
 	struct loom__resets *r = s->resets;
-	for (uint32_t d = 0; r && d <= LOOM_MAX_DEVICES; d++) {
+	for (uint32_t d = 0; r && d < LOOM_MAX_DEVICES; d++)
 		free(r->list[d].entry);
-		free(r->list[d].changed);
+	if (r) {
+		free(r->part);
+		free(r->copy);
 	}
-	if (r)
-		free(r->extent);
 	free(r);
 	s->resets = NULL;
-}
-
-/* ---- what init() writes -------------------------------------------------------------------------- */
-
-static int add_extent(struct loom__resets *r, loom_ref ref, uint64_t bytes, struct loom_error *err)
-{
-	if (!ref || !bytes)
-		return 0;
-	struct extent *more = loom__more(r->extent, r->extents, sizeof(*more));
-	if (!more)
-		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	r->extent = more;
-	r->extent[r->extents++] = (struct extent){ref, bytes, r->bytes};
-	r->bytes += bytes;
-	return 0;
-}
-
-static int find_extents(struct loom_stack *s, struct loom__resets *r, struct loom_error *err)
-{
-	int rc = 0;
-	for (size_t i = 0; i < s->policies && !rc; i++) {
-		const struct loom__policy *p = &s->policy[i];
-		const loom_ref *registry = p->need.worker ? loom__host_at(s, p->registry[0]) : NULL;
-		rc = add_extent(r, p->global, p->need.global, err);
-		for (uint32_t d = 0; d < s->layout.devices && !rc; d++)
-			rc = add_extent(r, p->on_device[d], p->need.device, err);
-		for (uint32_t w = 0; registry && w < s->layout.workers && !rc; w++)
-			rc = add_extent(r, registry[w], p->need.worker, err);
-	}
-	return rc;
-}
-
-static void fill(struct loom_stack *s, const struct loom__resets *r, int pattern)
-{
-	for (size_t i = 0; i < r->extents; i++)
-		memset(loom__host_at(s, r->extent[i].ref), pattern, r->extent[i].bytes);
 }
 
 static int init(struct loom_stack *s, struct loom_error *err)
@@ -114,168 +71,69 @@ static int init(struct loom_stack *s, struct loom_error *err)
 	int rc = 0;
 	for (size_t i = 0; i < s->policies && !rc; i++)
 		rc = s->policy[i].ops->init(s->policy[i].self, &s->layout, &s->policy[i].view, err);
+	memset(s->counters, 0, s->layout.workers * sizeof(*s->counters)); /* the host's image of the counters */
 	return rc;
 }
 
-static void save(struct loom_stack *s, const struct loom__resets *r, char *to)
+static int add_part(struct loom__resets *r, void *at, uint64_t bytes, struct loom_error *err)
 {
-	for (size_t i = 0; i < r->extents; i++)
-		memcpy(to + r->extent[i].at, loom__host_at(s, r->extent[i].ref), r->extent[i].bytes);
-}
-
-/* Compares a word after both runs of init(). `first` points to the word in the blocks that were filled with FIRST_FILL,
- * and `other` to the word in the blocks that were filled with OTHER_FILL. Returns 1 if init() has written the word, 0
- * if it has not, and -1 if it has written different bytes. If init() has written only some bytes of the word, the other
- * bytes are padding, and are 0 in *value. */
-static int written(const unsigned char *first, const unsigned char *other, uint32_t *value)
-{
-	unsigned char byte[4];
-	int some = 0;
-	for (int i = 0; i < 4; i++) {
-		int is = first[i] == other[i];
-		if (!is && (first[i] != FIRST_FILL || other[i] != OTHER_FILL))
-			return -1;
-		byte[i] = is ? first[i] : 0;
-		some |= is;
-	}
-	memcpy(value, byte, sizeof(*value));
-	return some;
-}
-
-static struct loom__list *list_of(struct loom_stack *s, struct loom__resets *r, loom_ref ref)
-{
-	uint32_t segment = LOOM_REF_SEGMENT(ref);
-	return &r->list[s->image[segment] ? (uint32_t)s->segment[segment].memory->device : LOOM_MAX_DEVICES];
-}
-
-/* Adds words to a list. If the words follow the words of the last entry and have the same value, the last entry
- * grows. */
-static int add_words(struct loom__list *l, loom_ref at, uint32_t value, uint32_t words, struct loom_error *err)
-{
-	while (words) {
-		struct loom_reset *last = l->count ? &l->entry[l->count - 1] : NULL;
-		uint32_t n = words < PIECE ? words : PIECE;
-		if (last && last->at + 4ull * last->words == at && last->value == value && last->words < PIECE) {
-			n = n < PIECE - last->words ? n : PIECE - last->words;
-			last->words += n;
-		} else {
-			struct loom_reset *more = loom__more(l->entry, l->count, sizeof(*more));
-			if (!more)
-				return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-			l->entry = more;
-			l->entry[l->count++] = (struct loom_reset){at, value, n};
-		}
-		at += 4ull * n;
-		words -= n;
-	}
+	struct part *more = loom__more(r->part, r->parts, sizeof(*more));
+	if (!more)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	r->part = more;
+	r->part[r->parts++] = (struct part){at, bytes};
+	r->bytes += bytes;
 	return 0;
 }
 
-/* Lists what init() wrote. The blocks have their content after the second run of init(); `first` has their content
- * after the first run. Returns LOOM_ENOTSUP if init() writes values that depend on the earlier content. */
-static int list_words(struct loom_stack *s, struct loom__resets *r, const char *first, struct loom_error *err)
-{
-	int rc = 0;
-	for (size_t i = 0; i < r->extents && !rc; i++) {
-		const struct extent *e = &r->extent[i];
-		const unsigned char *a = (const unsigned char *)first + e->at, *b = loom__host_at(s, e->ref);
-		struct loom__list *l = list_of(s, r, e->ref);
-		uint32_t value;
-		for (uint64_t at = 0; at + 4 <= e->bytes && !rc; at += 4) {
-			int is = written(a + at, b + at, &value);
-			if (is)
-				rc = is < 0 ? LOOM_ENOTSUP : add_words(l, e->ref + at, value, 1, err);
-		}
-	}
-	return rc;
-}
-
-static int init_for(struct loom_stack *s, uint64_t initial_tasks, struct loom_error *err)
-{
-	uint64_t now = s->layout.initial_tasks;
-	s->layout.initial_tasks = initial_tasks;
-	int rc = init(s, err);
-	s->layout.initial_tasks = now;
-	return rc;
-}
-
-/* Adds an entry to a list. If `changes` is 1, adds one entry for each word of `e` instead, because each word may get
- * another value. */
-static int keep_entry(struct loom__list *l, const struct loom_reset *e, int changes, struct loom_error *err)
-{
-	for (uint32_t k = 0; k < (changes ? e->words : 1u); k++) {
-		struct loom_reset *more = loom__more(l->entry, l->count, sizeof(*more));
-		l->entry = more ? more : l->entry;
-		char *changed = loom__more(l->changed, l->count, 1);
-		l->changed = changed ? changed : l->changed;
-		if (!more || !changed)
-			return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-		l->changed[l->count] = (char)changes;
-		l->entry[l->count++] = changes ? (struct loom_reset){e->at + 4ull * k, e->value, 1} : *e;
-	}
-	return 0;
-}
-
-static int differs(struct loom_stack *s, const struct loom_reset *e)
-{
-	const uint32_t *now = loom__host_at(s, e->at);
-	uint32_t k = 0;
-	while (k < e->words && now[k] == e->value)
-		k++;
-	return k < e->words;
-}
-
-/* Marks the words whose value differs for another number of initial tasks. Tries only smaller numbers, because the
- * blocks may have no room for more tasks. */
-static int find_variables(struct loom_stack *s, struct loom__resets *r, struct loom_error *err)
-{
-	uint64_t n = s->layout.initial_tasks, other[] = {0, 1, n / 2, n - 1};
-	int rc = 0;
-	for (size_t i = 0; i < sizeof(other) / sizeof(other[0]) && !rc; i++) {
-		if (other[i] >= n)
-			continue;
-		rc = init_for(s, other[i], err);
-		for (uint32_t d = 0; d <= LOOM_MAX_DEVICES && !rc; d++) {
-			struct loom__list old = r->list[d], *l = &r->list[d];
-			*l = (struct loom__list){0};
-			for (size_t k = 0; k < old.count && !rc; k++) {
-				int changes = (old.changed && old.changed[k]) || differs(s, &old.entry[k]);
-				r->varies |= changes;
-				rc = keep_entry(l, &old.entry[k], changes, err);
-			}
-			free(old.entry);
-			free(old.changed);
-		}
-	}
-	return rc ? rc : init(s, err); /* init() brings the blocks back into their starting state */
-}
-
-/* Called after init() for a larger number of tasks than before. Returns 1 if init() has changed a word that had the
- * same value for all smaller numbers. */
-static int changes_more(struct loom_stack *s, const struct loom__resets *r)
-{
-	for (uint32_t d = 0; d <= LOOM_MAX_DEVICES; d++)
-		for (size_t i = 0; i < r->list[d].count; i++)
-			if (!(r->list[d].changed && r->list[d].changed[i]) && differs(s, &r->list[d].entry[i]))
-				return 1;
-	return 0;
-}
-
-int loom__resets_grow(struct loom_stack *s, struct loom_error *err)
+/* Adds a part of a block: to the host's parts, or its words to a device's list. A word that has the value of the word
+ * before it extends the last entry, unless the values vary: then each word has an entry. */
+static int add(struct loom_stack *s, loom_ref at, uint64_t bytes, struct loom_error *err)
 {
 	struct loom__resets *r = s->resets;
-	if (!r || s->layout.initial_tasks <= r->most)
-		return 0;
-	int rc = init(s, err);
-	if (rc)
-		return rc;
-	memset(s->counters, 0, s->layout.workers * sizeof(*s->counters)); /* clears the host's image of the counters */
-	r->most = s->layout.initial_tasks;
-	return changes_more(s, r);
+	uint32_t segment = LOOM_REF_SEGMENT(at);
+	if (!bytes || !s->image[segment])
+		return bytes ? add_part(r, loom__host_at(s, at), bytes, err) : 0;
+	struct loom__list *l = &r->list[s->segment[segment].memory->device];
+	for (uint64_t i = 0; i < bytes; i += 4, at += 4) {
+		struct loom_reset *last = l->count ? &l->entry[l->count - 1] : NULL;
+		uint32_t value = *(const uint32_t *)loom__host_at(s, at);
+		if (last && !r->varies && last->at + 4ull * last->words == at && last->value == value && last->words < PIECE) {
+			last->words++;
+			continue;
+		}
+		struct loom_reset *more = loom__more(l->entry, l->count, sizeof(*more));
+		if (!more)
+			return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+		l->entry = more;
+		l->entry[l->count++] = (struct loom_reset){at, value, 1};
+	}
+	return 0;
 }
 
-/* ---- the devices' copies -------------------------------------------------------------------------- */
+static int add_both(struct loom_stack *s, loom_ref block, uint64_t bytes, const struct loom_need_reset *reset,
+		    struct loom_error *err)
+{
+	int rc = block ? add(s, block, reset->head, err) : 0;
+	return rc || !block ? rc : add(s, block + bytes - reset->tail, reset->tail, err);
+}
 
+static int add_all(struct loom_stack *s, struct loom_error *err)
+{
+	int rc = add(s, s->counters_ref, s->layout.workers * sizeof(struct loom_counters), err);
+	for (size_t i = 0; i < s->policies && !rc; i++) {
+		const struct loom__policy *p = &s->policy[i];
+		const loom_ref *registry = p->need.worker ? loom__host_at(s, p->registry[0]) : NULL;
+		rc = add_both(s, p->global, p->need.global, &p->need.reset_global, err);
+		for (uint32_t d = 0; d < s->layout.devices && !rc; d++)
+			rc = add_both(s, p->on_device[d], p->need.device, &p->need.reset_device, err);
+		for (uint32_t w = 0; registry && w < s->layout.workers && !rc; w++)
+			rc = add_both(s, registry[w], p->need.worker, &p->need.reset_worker, err);
+	}
+	return rc;
+}
+
+/* Makes the devices' copies of the lists. */
 static int place_lists(struct loom_stack *s, struct loom__resets *r, struct loom_error *err)
 {
 	struct loom_segment_want want[LOOM_MAX_DEVICES];
@@ -297,50 +155,35 @@ static int place_lists(struct loom_stack *s, struct loom__resets *r, struct loom
 	return rc;
 }
 
-static int build(struct loom_stack *s, struct loom__resets *r, struct loom_error *err)
+/* Copies the host's parts to the copy, or back. */
+static void copy(struct loom__resets *r, int out)
 {
-	char *first = NULL;
-	int rc = find_extents(s, r, err);
-	if (!rc && !(first = malloc(r->bytes)))
-		rc = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	if (!rc) {
-		fill(s, r, FIRST_FILL);
-		rc = init(s, err);
-	}
-	if (!rc) {
-		save(s, r, first);
-		fill(s, r, OTHER_FILL);
-		rc = init(s, err);
-	}
-	if (!rc)
-		rc = list_words(s, r, first, err);
-	free(first);
-	fill(s, r, 0);
-	if (!rc)
-		rc = add_words(list_of(s, r, s->counters_ref), s->counters_ref, 0,
-			       (uint32_t)(s->layout.workers * sizeof(struct loom_counters) / 4), err);
-	if (!rc)
-		rc = find_variables(s, r, err);
-	if (!rc)
-		rc = place_lists(s, r, err);
-	r->initial_tasks = r->most = s->layout.initial_tasks;
-	return rc;
+	char *to = r->copy;
+	for (size_t i = 0; i < r->parts; to += r->part[i++].bytes)
+		memcpy(out ? to : r->part[i].at, out ? r->part[i].at : to, r->part[i].bytes);
 }
-
-#define BUILDS 8 /* limit on the calls of build(), because each takes memory until the stack is closed */
 
 int loom__resets_make(struct loom_stack *s, struct loom_error *err)
 {
-	if (s->resets || s->unkept || !loom__may_keep(s))
+	if (s->resets || !loom__may_keep(s))
 		return 0;
 	struct loom__resets *r = s->resets = calloc(1, sizeof(*r));
-	int rc = r ? build(s, r, err) : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	if (!r)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	r->initial_tasks = s->layout.initial_tasks;
+	for (size_t i = 0; i < s->policies; i++)
+		r->varies |= (s->policy[i].need.flags & LOOM_NEED_VARIES) != 0;
+	int rc = init(s, err);
+	rc = rc ? rc : add_all(s, err);
+	if (!rc && !(r->copy = malloc(r->bytes + 1)))
+		rc = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	if (!rc)
-		rc = loom__images_copy(s, 1, err);
+		copy(r, 1);
+	rc = rc ? rc : place_lists(s, r, err);
+	rc = rc ? rc : loom__images_copy(s, 1, err);
 	if (rc)
 		loom__resets_drop(s);
-	s->unkept = rc == LOOM_ENOTSUP || ++s->resets_made == BUILDS;
-	return rc == LOOM_ENOTSUP ? 0 : rc;
+	return rc;
 }
 
 loom_ref loom__resets_of(const struct loom_stack *s, uint32_t device, uint64_t *count)
@@ -350,21 +193,20 @@ loom_ref loom__resets_of(const struct loom_stack *s, uint32_t device, uint64_t *
 	return l->ref;
 }
 
-/* ---- a run ---------------------------------------------------------------------------------------- */
-
 /* Updates the values that depend on the number of initial tasks, also in the devices' copies of the lists. */
 static int update(struct loom_stack *s, struct loom__resets *r, struct loom_error *err)
 {
 	int rc = init(s, err);
-	for (uint32_t d = 0; d <= LOOM_MAX_DEVICES && !rc; d++) {
+	copy(r, 1);
+	for (uint32_t d = 0; d < s->layout.devices && !rc; d++) {
 		struct loom__list *l = &r->list[d];
 		for (size_t i = 0; i < l->count && !rc; i++) {
-			if (!l->changed || !l->changed[i] || !differs(s, &l->entry[i]))
+			uint32_t now = *(const uint32_t *)loom__host_at(s, l->entry[i].at);
+			if (l->entry[i].value == now)
 				continue;
-			l->entry[i].value = *(const uint32_t *)loom__host_at(s, l->entry[i].at);
-			if (l->ref)
-				rc = loom__segment_copy(s, LOOM_REF_SEGMENT(l->ref), i * sizeof(*l->entry),
-							&l->entry[i], sizeof(*l->entry), 1, err);
+			l->entry[i].value = now;
+			rc = loom__segment_copy(s, LOOM_REF_SEGMENT(l->ref), i * sizeof(*l->entry), &l->entry[i],
+						sizeof(*l->entry), 1, err);
 		}
 	}
 	if (!rc)
@@ -375,19 +217,15 @@ static int update(struct loom_stack *s, struct loom__resets *r, struct loom_erro
 int loom__resets_apply(struct loom_stack *s, struct loom_error *err)
 {
 	struct loom__resets *r = s->resets;
-	const struct loom__list *own = &r->list[LOOM_MAX_DEVICES];
-	int rc = r->varies && r->initial_tasks != s->layout.initial_tasks ? update(s, r, err) : 0;
-	for (size_t i = 0; i < own->count && !rc; i++) {
-		uint32_t *at = loom__host_at(s, own->entry[i].at);
-		for (uint32_t k = 0; k < own->entry[i].words; k++)
-			at[k] = own->entry[i].value;
-	}
-	return rc;
+	if (r->varies && r->initial_tasks != s->layout.initial_tasks)
+		return update(s, r, err);
+	copy(r, 0);
+	return 0;
 }
 
 int loom__resets_by_host(const struct loom_stack *s)
 {
-	return s->resets->list[LOOM_MAX_DEVICES].count != 0;
+	return s->resets->parts != 0;
 }
 
 int loom__resets_vary(const struct loom_stack *s)

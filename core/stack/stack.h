@@ -47,8 +47,8 @@ struct loom__policy {
 struct loom__orders {
 	struct loom_launch launch;
 	struct loom_chain chain;
-	loom_ref global[LOOM_KINDS], on_device[LOOM_KINDS], registry[LOOM_KINDS];
-	uint64_t local_bytes[LOOM_KINDS];
+	loom_ref global[LOOM_KINDS_MAX], on_device[LOOM_KINDS_MAX], registry[LOOM_KINDS_MAX];
+	uint64_t local_bytes[LOOM_KINDS_MAX];
 };
 
 struct loom__device {
@@ -93,7 +93,7 @@ struct loom_stack {
 	void *transport_self;
 	struct loom__policy *policy;
 	size_t policies;
-	const struct loom_plugin *selected[LOOM_KINDS]; /* [kind]; for qos, the leader of the pipeline */
+	const struct loom_plugin *selected[LOOM_KINDS_MAX]; /* [kind]; for qos, the leader of the pipeline */
 	/* Segments by number; number 0 is unused. A segment that the host cannot access has an image in host memory. */
 	struct loom_segment segment[LOOM_MAX_SEGMENTS];
 	char *image[LOOM_MAX_SEGMENTS];
@@ -142,8 +142,6 @@ struct loom_stack {
 	int warned;	      /* 1: loom__ranks_warn() was called */
 	int connected; /* 1: connect() has given policies the blocks of the other ranks */
 	struct loom__resets *resets; /* the words that devices reset (reset.c); NULL: the host calls init() for each sample */
-	int unkept;		     /* 1: what init() of these policies writes cannot be reset by devices */
-	uint32_t resets_made;
 	uint64_t held; /* size of the largest initial set for which the policies have memory */
 	int stays;    /* 1: workers may stay launched between runs at no cost, and GO starts them without READY */
 	struct loom__orders *orders; /* [layout.devices]; what devices read about the last launch */
@@ -241,14 +239,12 @@ void loom__image_free(struct loom_stack *s, uint32_t segment);
 int loom__images_copy(struct loom_stack *s, int in, struct loom_error *err);
 
 /* reset.c. loom__may_keep() returns 1 if the stack has GPUs, runs submitted tasks, and needs no work of the host for a
- * sample. If it does, loom__resets_make() finds out once what devices must reset, and copies all images.
+ * sample. If it does, loom__resets_make() lists once what devices must reset, and copies all images.
  * loom__resets_of() returns the list of a device, and the number of its entries in *count. loom__resets_apply() does
  * the host's part before each sample, in place of init(). */
 int loom__may_keep(const struct loom_stack *s);
 int loom__resets_make(struct loom_stack *s, struct loom_error *err);
 loom_ref loom__resets_of(const struct loom_stack *s, uint32_t device, uint64_t *count);
-/* Called for a new initial set. Returns 1 if the resets must be made again, because a larger set changes more words. */
-int loom__resets_grow(struct loom_stack *s, struct loom_error *err);
 int loom__resets_apply(struct loom_stack *s, struct loom_error *err);
 /* The first function returns 1 if the host has a part in the resets. The second returns 1 if values depend on the
  * number of initial tasks. */

@@ -2,6 +2,7 @@
 #include "cli/conf.h"
 #include "cli/files.h"
 #include "facts/must.h"
+#include "facts/variables.h"
 #include "inspect/probe.h"
 #include "papers/papers.h"
 

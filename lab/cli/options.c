@@ -182,11 +182,10 @@ static void add_setting(const struct reader *r, const struct loom__option *o, co
 
 static int read_value(const struct loom__option *o, const char *value, void *args, struct loom_error *err)
 {
-	const struct loom_opt row = {.name = o->name,
-				     .type = o->type,
-				     .choices = o->choices,
-				     .min = o->min,
-				     .max = o->max};
+	int real = o->type == LOOM_OPT_F64 || o->type == LOOM_OPT_SHARE;
+	const struct loom_opt row = {.name = o->name, .type = o->type, .choices = o->choices,
+				     .min = real ? 0 : (int64_t)o->min, .max = real ? 0 : (uint64_t)o->max,
+				     .from = real ? o->min : 0, .to = real ? o->max : 0};
 	return loom__value_parse(&row, value, (char *)args + o->offset, err);
 }
 

@@ -39,15 +39,16 @@ static void add_allowed(struct loom__text *t, const struct loom_opt *o, const ch
 	for (size_t i = 0; o->type == LOOM_OPT_ENUM && o->choices && o->choices[i]; i++)
 		add(t, "%s%s", i ? bar : "", o->choices[i]);
 	/* An enumeration has no bounds. */
-	if (o->type == LOOM_OPT_ENUM || (o->min == 0 && o->max == 0))
+	union loom__value min, max;
+	if (o->type == LOOM_OPT_ENUM || !loom__value_bounds(o, &min, &max))
 		return;
-	loom__value_amount(o, o->min, t);
+	loom__value_amount(o, &min, t);
 	/* A maximum this large is the limit of the type, and not a bound of the option. */
-	if (o->max >= 9e18) {
+	if (o->max >= INT64_MAX) {
 		loom__text_add(t, " or more");
 	} else {
 		loom__text_add(t, "..");
-		loom__value_amount(o, o->max, t);
+		loom__value_amount(o, &max, t);
 	}
 }
 
@@ -282,9 +283,10 @@ cJSON *loom__describe_row_json(const struct loom_opt *o)
 		cJSON *choices = loom__json_add_array(j, "choices");
 		for (size_t i = 0; o->choices[i]; i++)
 			loom__json_append_text(choices, o->choices[i]);
-	} else if (o->min != 0 || o->max != 0) {
-		loom__json_add_number(j, "min", o->min);
-		loom__json_add_number(j, "max", o->max);
+	} else if (o->min || o->max || o->from != 0 || o->to != 0) {
+		int real = o->type == LOOM_OPT_F64 || o->type == LOOM_OPT_SHARE;
+		loom__json_add_number(j, "min", real ? o->from : (double)o->min);
+		loom__json_add_number(j, "max", real ? o->to : (double)o->max);
 	}
 	if (o->section)
 		put(j, "section", o->section);

@@ -40,7 +40,7 @@ struct options {
 
 /* The composed device code: a table of functions for each kind, and the task functions by tag. */
 struct program {
-	const void *table[LOOM_KINDS];
+	const void *table[LOOM_KINDS_MAX];
 	loom_task_fn **task;
 	uint32_t tasks;
 };

@@ -91,7 +91,7 @@ static struct launch *launch_make(struct device *d, const struct loom_launch *wh
 	l->late = LOOM_HAS(what, flags) && what->flags & LOOM_LAUNCH_LATE && d->lanes == 1 &&
 		  d->options->isolation == ISOLATION_THREAD;
 	l->by_caller = l->late && d->options->caller;
-	for (int kind = 0; what->local_bytes && kind < LOOM_KINDS; kind++)
+	for (int kind = 0; what->local_bytes && kind < LOOM_KINDS_MAX; kind++)
 		l->local_bytes += loom__align(what->local_bytes[kind], 64);
 	l->worker = host->alloc(host, l->workers * sizeof(*l->worker));
 	l->lane = host->alloc(host, (size_t)l->workers * l->lanes * sizeof(*l->lane));

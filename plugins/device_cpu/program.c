@@ -15,7 +15,7 @@ int device_build(void *self, const struct loom_program *program, struct loom_err
 {
 	struct device *d = self;
 	struct program p = {.tasks = program->tasks};
-	for (int kind = LOOM_SCHED; kind < LOOM_KINDS; kind++) {
+	for (int kind = LOOM_SCHED; kind < LOOM_KINDS_MAX; kind++) {
 		const struct loom_plugin *policy = program->policy[kind];
 		if (!policy)
 			continue;

@@ -70,7 +70,7 @@ static int make(struct device *d)
 	const struct loom_launch *what = d->what;
 	struct sim_member *m = &d->member;
 	uint64_t each = 0;
-	for (int kind = 0; what->local_bytes && kind < LOOM_KINDS; kind++)
+	for (int kind = 0; what->local_bytes && kind < LOOM_KINDS_MAX; kind++)
 		each += loom__align(what->local_bytes[kind], 64);
 	m->workers = what->entry == LOOM_ENTRY_PROBE ? 1 : d->options->workers;
 	m->local_bytes = each * m->workers;

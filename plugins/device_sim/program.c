@@ -13,7 +13,7 @@ LOOM_EMBED(sim_text, "sim.dev.h");
 /* Rejects policies with host threads. These threads run in real time, which has no order with virtual time. */
 static int refuse_threads(struct device *d, const struct loom_program *program, struct loom_error *err)
 {
-	for (int kind = LOOM_SCHED; kind < LOOM_KINDS; kind++) {
+	for (int kind = LOOM_SCHED; kind < LOOM_KINDS_MAX; kind++) {
 		const struct loom_plugin *p = program->policy[kind];
 		const struct loom_policy_ops *ops = p ? p->ops : NULL;
 		if (LOOM_HAS(ops, start) && !(p->dev && p->dev->flags & LOOM_CODE_VIRTUAL))

@@ -61,7 +61,7 @@ struct budget {
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct budget_opts, limit, LOOM_OPT_SHARE, "5%",
 			 "Share of the machine's CPU time for requests, of all threads of the path together.",
-			 .min = 1e-4, .max = 1),
+			 .from = 1e-4, .to = 1),
 	LOOM_OPT(struct budget_opts, stall, LOOM_OPT_TIME, "165us",
 			 "Longest time that a burst of requests takes from other threads on its core, for limits below "
 			 "0.9 cores.", .min = 3e4, .max = 1e8),

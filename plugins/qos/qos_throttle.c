@@ -28,7 +28,7 @@ static const char *const charge_choices[] = {"handler", "path", NULL};
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct throttle_opts, limit, LOOM_OPT_SHARE, "5%",
 			 "Share of the machine's CPU time above which requests are delayed: th_x of the paper.",
-			 .min = 1e-4, .max = 1),
+			 .from = 1e-4, .to = 1),
 	LOOM_OPT(struct throttle_opts, sample, LOOM_OPT_TIME, "10us",
 			 "Shortest window over which the share is measured.", .min = 1e3, .max = 1e9),
 	LOOM_OPT(struct throttle_opts, memory, LOOM_OPT_TIME, "1ms",

@@ -134,11 +134,7 @@ int costs_read(const struct loom_host *host, const char *path, struct costs *out
 	struct loom__text text = {0};
 	const char *why = loom__text_read(&text, path, FILE_MOST);
 	*out = (struct costs){0};
-	int rc = why ? LOOM_FAIL(host, err,
-				 errno == ENOENT   ? LOOM_ENOENT
-				 : errno == ENOMEM ? LOOM_ENOMEM
-						   : LOOM_EIO,
-				 "%s: %s", path, why)
+	int rc = why ? LOOM_FAIL(host, err, loom__errno_code(errno), "%s: %s", path, why)
 		     : costs_parse(host, path, text.at, text.length, out, err);
 	loom__text_free(&text);
 	return rc;

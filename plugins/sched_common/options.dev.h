@@ -54,7 +54,7 @@
 	       "host and NUMA node; else, with probability bias, one of the same host; else one of another " \
 	       "host.", .choices = victims)                                    \
 	OPTION(CPU, double, bias, LOOM_OPT_SHARE, "90%",                                           \
-	       "victim = biased: probability that a victim is of the same device, or a nearest rank.", .min = 0, .max = 1) \
+	       "victim = biased: probability that a victim is of the same device, or a nearest rank.", .from = 0, .to = 1) \
 	OPTION(ALL, uint32_t, attempts, LOOM_OPT_ENUM, "two_atomics",                              \
 	       "How the counter of steal attempts is kept from wrapping. two_atomics: a load before each attempt. " \
 	       "damping: a load only at queues that were found empty last time.", .choices = attempts_choices)                  \

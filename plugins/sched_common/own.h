@@ -57,6 +57,8 @@ static inline void sched_own_need(const struct sched_config *options, const stru
 	uint32_t lanes = sched_max_lanes(layout);
 	need->worker = head + sched_own_slots_of(options, layout) * sizeof(struct loom_task);
 	need->local = SCHED_LOCAL_BYTES(lanes, options->local_queue) + SCHED_OWN_EXTRA(lanes);
+	need->reset_device.head = sizeof(struct sched_site);
+	need->reset_worker.head = sizeof(struct sched_own_list);
 }
 
 static inline void sched_own_init(const struct sched_config *cfg, const struct loom_layout *layout,

@@ -27,6 +27,13 @@ static inline uint64_t sched_pool_device_bytes(const struct sched_config *option
 	return sizeof(struct sched_site) + (sched_noncoherent(layout) ? SCHED_POOL_BYTES(options->backlog) : 0);
 }
 
+/* Returns the size of what precedes the slots: of the pool in the stack's block, or in the block of each device. */
+static inline uint64_t sched_pool_head_bytes(const struct sched_config *options, const struct loom_layout *layout,
+					     int of_device)
+{
+	return of_device == sched_noncoherent(layout) ? sizeof(struct sched_pool) + 4ull * options->backlog : 0;
+}
+
 static inline void sched_pool_reset(struct sched_pool *p, uint64_t room)
 {
 	/* Clears the `ready` words of slots that the last sample reserved. No other words can be set. */

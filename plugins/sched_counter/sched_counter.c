@@ -53,6 +53,9 @@ static int sched_counter_need(void *self, const struct loom_layout *layout, stru
 	need->global = sched_pool_global_bytes(&s->cfg, layout);
 	need->device = sched_pool_device_bytes(&s->cfg, layout);
 	sched_own_need(&s->cfg, layout, sizeof(struct sched_own_list), need);
+	need->flags |= LOOM_NEED_RESET;
+	need->reset_global.head = sizeof(struct sched_common) + sched_pool_head_bytes(&s->cfg, layout, 0);
+	need->reset_device.head = sizeof(struct sched_site) + sched_pool_head_bytes(&s->cfg, layout, 1);
 	return 0;
 }
 

@@ -195,6 +195,15 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 	    (uint64_t)mgws_backlog_slots(s, layout) * sizeof(struct loom_task) +
 	    (mgws_has_ranks(layout) ? MGWS_QUEUE_BYTES(s->cfg.public_queue, MGWS_BODY) : 0); /* mgws_rma_ring() */
 	need->local = SCHED_LOCAL_BYTES(lanes, s->cfg.local_queue) + MGWS_WORKER_BYTES(lanes, all);
+	if (mgws_has_ranks(layout))
+		return 0; /* init() writes tables behind the lists */
+	need->flags |= LOOM_NEED_RESET | (layout->devices > 1 ? LOOM_NEED_VARIES : 0);
+	need->reset_global.head = sched_noncoherent(layout) ? need->global : sizeof(struct mgws_global);
+	need->reset_device.head = sizeof(struct mgws_site) + (sched_noncoherent(layout) ? sizeof(struct mgws_global) : 0);
+	need->reset_device.tail = sched_noncoherent(layout) ? MGWS_EXCHANGE_BYTES(layout->devices) : 0;
+	need->reset_worker.head = sizeof(struct mgws_queue);
+	if (s->cfg.transfer == MGWS_ID)
+		need->reset_worker.head += MGWS_IDS_BYTES(s->cfg.public_queue) + MGWS_POOL_MARKS(s->cfg.public_queue);
 	return 0;
 }
 
@@ -286,14 +295,14 @@ static uint64_t mgws_part_of(const struct loom_layout *layout, uint32_t ranks, u
 }
 
 /* The record that each rank sends to all ranks. */
-LOOM_EXACT_BEGIN
 struct mgws_rank_card {
 	struct sched_config cfg;
 	struct host_mark mark;
 	int32_t node; /* the NUMA node of the rank's first device; negative: unknown */
 	uint32_t unused;
 };
-LOOM_EXACT_END
+_Static_assert(sizeof(struct mgws_rank_card) == sizeof(struct sched_config) + sizeof(struct host_mark) + 8,
+	       "it is compared as bytes, so it has no padding");
 
 static uint8_t mgws_distance(const struct mgws_rank_card *a, const struct mgws_rank_card *b)
 {

@@ -95,8 +95,6 @@ static int sched_plan_need(void *self, const struct loom_layout *layout, struct 
 	need->device = sched_pool_device_bytes(&s->o->cfg, layout) + (sched_noncoherent(layout) ? set : 0) +
 		       sizeof(struct plan_site) + 2 * sizeof(uint32_t) * layout->initial_tasks;
 	sched_own_need(&s->o->cfg, layout, sizeof(struct plan_block), need);
-	/* the table depends on costs that earlier samples have measured, or that a file contains */
-	need->flags |= LOOM_NEED_INIT;
 	return 0;
 }
 

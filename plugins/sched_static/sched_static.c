@@ -53,6 +53,8 @@ static int sched_static_need(void *self, const struct loom_layout *layout, struc
 	need->global = sizeof(struct sched_common);
 	need->device = sizeof(struct sched_site);
 	sched_own_need(&s->cfg, layout, sizeof(struct sched_own_list), need);
+	need->flags |= LOOM_NEED_RESET;
+	need->reset_global.head = need->global;
 	return 0;
 }
 

@@ -11,7 +11,8 @@ static int term_counter_need(void *self, const struct loom_layout *layout, struc
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 				 "term_counter: devices that cannot change the same word have no common counter: set "
 				 "use = hcounter or tree in [termination]");
-	need->flags |= LOOM_NEED_LATE;
+	need->flags |= LOOM_NEED_LATE | LOOM_NEED_RESET;
+	need->reset_global.head = sizeof(struct term_counter);
 	need->global = sizeof(struct term_counter);
 	return 0;
 }

@@ -9,10 +9,12 @@ static int term_hcounter_need(void *self, const struct loom_layout *layout, stru
 {
 	int shared = LOOM_HAS(layout, ranks) && layout->ranks > 1;
 	(void)self, (void)err;
-	need->flags |= shared ? 0 : LOOM_NEED_LATE;
+	need->flags |= shared ? 0 : LOOM_NEED_LATE | LOOM_NEED_RESET;
 	need->global = layout->devices * sizeof(struct term_hcounter_device) +
 		       (shared ? layout->remote_devices * sizeof(struct term_hcounter_remote) : 0);
 	need->device = sizeof(struct term_hcounter);
+	need->reset_global.head = need->global;
+	need->reset_device.head = need->device;
 	return 0;
 }
 

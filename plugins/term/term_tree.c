@@ -14,6 +14,9 @@ static int term_tree_need(void *self, const struct loom_layout *layout, struct l
 	need->global = layout->devices * sizeof(struct term_tree_node) + sizeof(struct term_tree_ranks);
 	need->device = most * sizeof(struct term_tree_node);
 	need->local = sizeof(struct term_tree_mine);
+	need->flags |= LOOM_NEED_RESET; /* ranks that share tasks are never reset by devices */
+	need->reset_global.head = need->global;
+	need->reset_device.head = need->device;
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "lab/cli/cmd_config.c"
 
 #include "config/config.h"
+#include "facts/variables.h"
 #include "input.h"
 
 struct job {

@@ -37,8 +37,8 @@ static void one(const struct loom_opt *row, const char *text)
 	same_again(row, &v, &form);
 	form.length = 0;
 	int scaled = row->type == LOOM_OPT_SIZE || row->type == LOOM_OPT_TIME;
-	if (scaled && v.u64 <= 1ull << 53) { /* a double cannot represent all larger integers */
-		loom__value_amount(row, (double)v.u64, &form);
+	if (scaled) {
+		loom__value_amount(row, &v, &form);
 		same_again(row, &v, &form);
 	}
 	loom__text_free(&form);
@@ -51,8 +51,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned type = LOOM_OPT_NONE + 1; loom__value_size(type); type++) {
 		struct loom_opt row = {.name = "x", .type = (uint8_t)type, .choices = choices};
 		one(&row, text);
-		row.min = -3;
-		row.max = 1e15;
+		row.min = type == LOOM_OPT_I64 ? -3 : 0;
+		row.max = (uint64_t)1e15;
+		row.to = 1e15;
 		one(&row, text);
 	}
 	free(text);

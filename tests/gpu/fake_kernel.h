@@ -175,7 +175,7 @@ FAKE_FN struct stream *fake_stream(void *stream)
 	return stream ? stream : &by_default;
 }
 
-static const void *tables[LOOM_KINDS];
+static const void *tables[LOOM_KINDS_MAX];
 static loom_task_fn *task_functions[64];
 static uint32_t task_count;
 
@@ -263,7 +263,7 @@ static void fill(struct worker *w, uint32_t slot)
 		.tasks = task_count,
 	};
 	c->counters = l->counters ? &l->counters[c->worker] : NULL;
-	for (int kind = 0; kind < LOOM_KINDS; kind++) {
+	for (int kind = 0; kind < LOOM_KINDS_MAX; kind++) {
 		c->global[kind] = l->global[kind];
 		c->on_device[kind] = l->on_device[kind];
 		c->registry[kind] = l->registry[kind];

@@ -47,6 +47,7 @@ struct loom_segment {
 	uint64_t offset, bytes;
 	int32_t owner; /* index of the device that owns it; -1: the stack */
 	uint32_t flags; /* LOOM_MEMORY_* */
+	uint64_t reserved[2]; /* 0; see struct loom_opt */
 };
 #define LOOM_MAX_SEGMENTS 320
 #define LOOM_SEGMENT_REACHES(segment, device)                                                      \
@@ -72,7 +73,7 @@ struct loom_program_ir {
 struct loom_program {
 	size_t size;
 	const struct loom_layout *layout;
-	const struct loom_plugin *const *policy; /* [kind]; the selected plug-ins */
+	const struct loom_plugin *const *policy; /* [LOOM_KINDS_MAX]; by kind: the selected plug-ins */
 	/* All task functions by tag: first those of the workload, then those of the embedding program. If `fn` is NULL,
 	 * the function is in IR, or in a source, where LOOM_TAG_<name> is its tag. */
 	const struct loom_task_entry *task;
@@ -105,6 +106,7 @@ struct loom_attachment {
 	void (*ready)(void *self, uint32_t device);
 	void (*detach)(void *self, uint32_t device); /* called after the last worker has left, except if the process
 						      * died */
+	void *reserved2[2]; /* NULL; see struct loom_opt */
 };
 
 /* A sample as a chain of kernels. Kernel n executes step(n) of the workload, for n from 0. After each kernel, the
@@ -158,10 +160,11 @@ struct loom_launch {
 	loom_ref counters; /* struct loom_counters for each worker of the stack */
 	loom_ref initial;  /* the initial set: array of struct loom_task; 0: none */
 	loom_ref probe;    /* struct loom_probe, for LOOM_ENTRY_PROBE */
-	const loom_ref *global;           /* [kind]; the policy's block for the stack; 0: none */
-	const loom_ref *on_device;        /* [kind]; the policy's block for this device; 0: none */
-	const loom_ref *registry;         /* [kind]; loom_ref[workers]: this device's copy of the registry */
-	const uint64_t *local_bytes;      /* [kind]; private bytes per worker, zeroed before every sample */
+	/* [LOOM_KINDS_MAX]; by kind: */
+	const loom_ref *global;           /* the policy's block for the stack; 0: none */
+	const loom_ref *on_device;        /* the policy's block for this device; 0: none */
+	const loom_ref *registry;         /* loom_ref[workers]: this device's copy of the registry */
+	const uint64_t *local_bytes;      /* private bytes per worker, zeroed before every sample */
 	const struct loom_attachment *attachment; /* [attachments]; called in this order; hooks may be NULL */
 	uint32_t attachments;
 	uint32_t reserved2;

@@ -48,16 +48,14 @@ enum loom_kind {
 #undef LOOM_KIND_ENUM
 	LOOM_KINDS /* one past the last kind */
 };
+/* Arrays by kind in structs that core and plug-ins share have this size, so that a later version can add kinds. Elements
+ * without a kind are 0. */
+#define LOOM_KINDS_MAX 16
 
 /* 1 if the table, as its author compiled it, contains `op` and sets it. */
 #define LOOM_HAS(ops, op)                                                                          \
 	((ops) && (ops)->size >= (size_t)((const char *)(&(ops)->op + 1) - (const char *)(ops)) && \
 	 (ops)->op)
-
-/* A struct with padding between these two macros does not compile. They are for structs that are hashed, compared or
- * exchanged as bytes. For shared structs in device code, tests/check-headers.sh checks the same. */
-#define LOOM_EXACT_BEGIN _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic error \"-Wpadded\"")
-#define LOOM_EXACT_END _Pragma("GCC diagnostic pop")
 
 /* ---- options ------------------------------------------------------------------------------- */
 
@@ -102,11 +100,16 @@ struct loom_opt {
 	const char *help;           /* one or two sentences about meaning, unit and values */
 	const char *const *choices; /* only for ENUM; ends with NULL */
 	const char *section;        /* section that plug-ins of this kind share; NULL: the plug-in's own section */
-	double min, max;            /* bounds of the value; if both are 0, only the bounds of the type apply */
+	/* Bounds of an integer, size or time; if both are 0, only the bounds of the type apply. A negative minimum is for
+	 * an I64. */
+	int64_t min;
+	uint64_t max;
+	double from, to;            /* the same for an F64 or SHARE */
 	uint32_t offset;            /* offset of the field in the plug-in's option struct */
 	uint16_t size;              /* size of the field in bytes; checked against the type */
 	uint8_t type;               /* enum loom_opt_type */
 	uint8_t flags;              /* LOOM_OPT_REQUIRED, LOOM_OPT_DEPRECATED and so on */
+	uint64_t reserved[2];       /* 0; the struct is in arrays, so its size stays: later versions name these words */
 };
 
 /* If several plug-ins of a kind have the same option, they all include one row with a shared `section`. This is the
@@ -250,7 +253,6 @@ enum {
 
 /* ---- descriptor ------------------------------------------------------------------------------ */
 
-struct loom_known_leak;
 struct loom_plugin {
 	uint32_t magic, abi; /* LOOM_PLUGIN_MAGIC, LOOM_ABI */
 	size_t size;
@@ -269,17 +271,6 @@ struct loom_plugin {
 	 * all cells of a sweep. So the function reads only `opts`, and no device, file or rank. NULL: options always
 	 * fit. */
 	int (*check)(const struct loom_host *host, const void *opts, struct loom_error *err);
-	/* Memory that libraries of the plug-in do not free. `gpuloom validate` prints each of these leaks that it
-	 * finds. The array ends with an entry whose library is NULL. NULL: the libraries free all memory. */
-	const struct loom_known_leak *known_leaks;
-};
-
-/* Each pair of create() and destroy() loses `bytes` bytes of malloc(), as mallinfo2() counts them, or a multiple of
- * this number. */
-struct loom_known_leak {
-	const char *library; /* soname without the number, such as "libfabric.so" */
-	size_t bytes;
-	const char *what; /* a sentence about the object and versions, by which a reader can check the leak */
 };
 
 #ifndef LOOM_DEVICE_COMPILE
@@ -342,6 +333,7 @@ struct loom_device_shape {
 	/* Modelled times of a kernel launch and of its end, for a device without kernels, such as a CPU. 0: they take
 	 * no time. */
 	uint64_t launch_ns, teardown_ns;
+	uint64_t reserved[4]; /* 0; see struct loom_opt */
 };
 enum { LOOM_ON_ANY = 0, LOOM_ON_CPU = 1, LOOM_ON_GPU = 2 };
 enum {
@@ -417,6 +409,11 @@ struct loom_net_need {
 	uint32_t slots, arrivals; /* 1 plus the highest completion slot; 1 plus the highest arrival word */
 };
 
+/* The parts of a block that init() writes: so many bytes at its beginning and at its end, multiples of 4. */
+struct loom_need_reset {
+	uint64_t head, tail;
+};
+
 /* The memory that a policy needs, in bytes. The core allocates it through the transport, zeroed and aligned to 64
  * bytes. */
 struct loom_need {
@@ -429,6 +426,7 @@ struct loom_need {
 	uint8_t global_place, device_place, worker_place; /* enum loom_place of the first three blocks */
 	uint8_t reserved;
 	struct loom_net_need net; /* what a workload or barrier needs of the trigger */
+	struct loom_need_reset reset_global, reset_device, reset_worker; /* for LOOM_NEED_RESET */
 };
 enum {
 	/* For workloads: tasks() fills the block for the stack, and nothing writes to it afterwards. So devices may
@@ -439,11 +437,15 @@ enum {
 	 * that sets it promises that the host may call idle() for a worker before the run. A worker that wakes first
 	 * calls busy(), even after done() has returned 1 to another worker. */
 	LOOM_NEED_LATE = 2,
-	/* For a scheduler or detector: what init() writes depends on earlier samples, or init() accepts only one number
-	 * of initial tasks. Then the core calls init() before each sample, also on GPUs (core/stack/reset.c). */
-	LOOM_NEED_INIT = 4,
+	/* `reset_global`, `reset_device` and `reset_worker` name all that init() writes, and what it writes depends only on
+	 * options and layout. So GPUs of an embedding program reset these parts themselves before each sample, and the core
+	 * need not call init() (core/stack/reset.c). Words of the parts that init() does not write may then have any value.
+	 * Without the flag, the core calls init() before each sample. */
+	LOOM_NEED_RESET = 4,
 	/* For a scheduler: it can run small samples (dev/ctx.h). */
 	LOOM_NEED_SMALL = 8,
+	/* With LOOM_NEED_RESET: what init() writes depends on the number of initial tasks. */
+	LOOM_NEED_VARIES = 16,
 };
 
 /* The blocks of a policy at addresses of the host, or images of them that the core copies to and from the device.

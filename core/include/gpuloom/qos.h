@@ -54,6 +54,7 @@ struct loom_tenant {
 	uint32_t first, count; /* first worker, and number of workers; a worker has at most one tenant */
 	uint32_t outstanding;  /* limit on the requests of a worker in progress; a power of two */
 	uint32_t weight;       /* share of service among tenants that all have requests; at least 1 */
+	uint64_t reserved[3];  /* 0; see struct loom_opt */
 };
 #define LOOM_MAX_TENANTS 32
 
@@ -83,6 +84,7 @@ struct loom_grant {
 	 * grant, or -ENOMEM if no frame is free. MIGRATE removes pages from their frames, and FAULT brings them
 	 * back. */
 	uint32_t device, frames;
+	uint64_t reserved[3]; /* 0; see struct loom_opt */
 };
 
 /* ---- deciding ----------------------------------------------------------------------------------- */

@@ -27,6 +27,7 @@ struct loom_channel {
 	uint32_t from;    /* index of the producers' device, or LOOM_ANY_DEVICE */
 	uint32_t to;      /* index of the consumers' device */
 	uint64_t item_bytes;
+	uint64_t reserved[2]; /* 0; see struct loom_opt */
 };
 
 struct loom_sync_ops {

@@ -99,7 +99,7 @@ static void add_source(struct loom__text *out, const struct loom_plugin *p)
 static void add_kinds(struct loom__text *out, const struct loom_program *program)
 {
 	loom__text_add(out, "#define LOOM_GPU_KINDS(X)");
-	for (int kind = 0; program && kind < LOOM_KINDS; kind++)
+	for (int kind = 0; program && kind < LOOM_KINDS_MAX; kind++)
 		if (program->policy[kind])
 			loom__text_add(out, " X(%d)", kind);
 	loom__text_add(out, "\n");

@@ -111,10 +111,10 @@ struct loom_gpu_launch {
 	struct loom_counters *counters; /* [workers]; NULL: there are no counters */
 	const struct loom_task *initial;
 	struct loom_probe *probe;
-	void *global[LOOM_KINDS];
-	void *on_device[LOOM_KINDS];
-	const loom_ref *registry[LOOM_KINDS];
-	uint32_t local_at[LOOM_KINDS]; /* offset of each kind's block in a worker's shared memory, or LOOM_GPU_NONE */
+	void *global[LOOM_KINDS_MAX];
+	void *on_device[LOOM_KINDS_MAX];
+	const loom_ref *registry[LOOM_KINDS_MAX];
+	uint32_t local_at[LOOM_KINDS_MAX]; /* offset of each kind's block in a worker's shared memory, or LOOM_GPU_NONE */
 	uint32_t local_bytes;          /* size of a worker's shared memory in bytes, a multiple of 16 */
 	uint32_t device, devices;
 	uint32_t workers;      /* number of workers of the stack */

@@ -33,7 +33,7 @@ static int find_views(struct gpu *d, const struct loom_launch *what, struct view
 
 static void fill_policies(const struct loom_launch *what, const struct views *v, struct loom_gpu_launch *record)
 {
-	for (int kind = 0; kind < LOOM_KINDS; kind++) {
+	for (int kind = 0; kind < LOOM_KINDS_MAX; kind++) {
 		record->local_at[kind] = LOOM_GPU_NONE;
 		if (what->global)
 			record->global[kind] = pointer(v, what->global[kind]);

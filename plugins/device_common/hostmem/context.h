@@ -45,7 +45,7 @@ static inline void context_fill(const struct loom_launch *what, char **view, uin
 			       .segment = view,
 			       .initial = context_at(view, what->initial),
 			       .trace = trace ? (struct loom_trace *)(trace + id * what->trace_bytes) : NULL};
-	for (int kind = 0; kind < LOOM_KINDS; kind++) {
+	for (int kind = 0; kind < LOOM_KINDS_MAX; kind++) {
 		c->global[kind] = what->global ? context_at(view, what->global[kind]) : NULL;
 		c->on_device[kind] = what->on_device ? context_at(view, what->on_device[kind]) : NULL;
 		c->registry[kind] = what->registry ? context_at(view, what->registry[kind]) : NULL;

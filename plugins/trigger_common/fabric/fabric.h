@@ -93,7 +93,6 @@ struct fabric_ops {
 int fabric_ofi_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
 		    struct loom_error *err);
 const char *fabric_strerror(int status);
-extern const struct loom_known_leak fabric_known_leaks[]; /* leaks of libfabric: fabric_shm.c */
 
 /* fabric_work.c: deferred work, for want->trigger. libfabric itself defers an operation until a counter of libfabric
  * has reached a threshold. */

@@ -92,11 +92,3 @@ int fabric_mapped_shm(const char *peer)
 	fclose(maps);
 	return found;
 }
-
-/* libfabric keeps a list of names for its signal handler. A node has 288 bytes: a name of 256 bytes, an address, and
- * two links. */
-const struct loom_known_leak fabric_known_leaks[] = {
-    {"libfabric.so", 288,
-     "libfabric 1.17 keeps the name of each endpoint of its provider shm, 288 bytes, until the process ends"},
-    {0},
-};

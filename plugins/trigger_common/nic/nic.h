@@ -372,6 +372,6 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* for
 	static const struct loom_opt NAME##_rows[] = {NIC_ROWS, {.name = NULL}};                   \
 	LOOM_PLUGIN_DEFINE(TRIGGER, #NAME, "0.1.0", "Apache-2.0", SUMMARY, .opts = NAME##_rows,    \
 			   .opts_size = sizeof(struct nic_opts), .ops = &NAME##_ops,               \
-			   .dev = &NAME##_code, .known_leaks = fabric_known_leaks)
+			   .dev = &NAME##_code)
 
 #endif

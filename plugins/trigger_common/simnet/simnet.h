@@ -26,7 +26,7 @@ extern const char *const simnet_routings[], *const simnet_sharings[];
 				 "time between two messages of a port (g).", .max = 1e9, .section = "trigger"), \
 		NET_OPT(S, sim_rate, LOOM_OPT_F64, "12.5e9", \
 				 "bytes per second of each link (1/G).", \
-				 .min = 1e3, .max = 1e15, .section = "trigger"), \
+				 .from = 1e3, .to = 1e15, .section = "trigger"), \
 		NET_OPT(S, sim_ranks_per_host, LOOM_OPT_U32, "1", \
 				 "ranks that share the port of a host.", \
 				 .min = 1, .max = 65536, .section = "trigger"), \
@@ -34,7 +34,7 @@ extern const char *const simnet_routings[], *const simnet_sharings[];
 				 "latency between ranks of one host.", .max = 1e9, .section = "trigger"), \
 		NET_OPT(S, sim_local_rate, LOOM_OPT_F64, "50e9", \
 				 "bytes per second between ranks of one host.", \
-				 .min = 1e3, .max = 1e15, .section = "trigger"), \
+				 .from = 1e3, .to = 1e15, .section = "trigger"), \
 		NET_OPT(S, sim_hosts_per_leaf, LOOM_OPT_U32, "0", \
 				 "hosts of a leaf switch in a tree of two levels. 0: one switch for all.", \
 				 .max = 65536, .section = "trigger"), \
@@ -60,7 +60,7 @@ extern const char *const simnet_routings[], *const simnet_sharings[];
 				 "longest random delay of a message.", .max = 1e9, .section = "trigger"), \
 		NET_OPT(S, sim_loss, LOOM_OPT_SHARE, "0", \
 				 "share of messages that are lost and sent again.", \
-				 .max = 0.5, .section = "trigger"), \
+				 .to = 0.5, .section = "trigger"), \
 		NET_OPT(S, sim_retry, LOOM_OPT_TIME, "20us", \
 				 "time after which a lost message is sent again. After the 7th loss the operation " \
 				 "fails.", .min = 1, .max = 1e12, .section = "trigger"), \

@@ -50,7 +50,7 @@ static const struct loom_opt replay_rows[] = {
 			 "each allreduce the job computes for so long that on this network it would be blocked for the "
 			 "share of its time that the table gives.", .max = 1e9),
 	LOOM_OPT(struct replay_opts, rate, LOOM_OPT_F64, "12.5e9",
-			 "Bytes per second of the network that `latency` describes.", .min = 1e3, .max = 1e15),
+			 "Bytes per second of the network that `latency` describes.", .from = 1e3, .to = 1e15),
 	{.name = NULL},
 };
 

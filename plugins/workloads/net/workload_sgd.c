@@ -17,7 +17,6 @@
 #define HELD_OUT 512u  /* number of samples that are not used for training; a multiple of BLOCK */
 #define SQUARE 3u      /* side of the square to which a convolution is applied */
 
-LOOM_EXACT_BEGIN /* solve() compares the bytes of the struct */
 struct sgd_opts {
 	uint32_t network, inputs, filters, layers, width, classes, batch, batches, algorithm, group;
 	uint64_t steps, checked;
@@ -25,7 +24,7 @@ struct sgd_opts {
 	uint32_t precision;
 	uint8_t overlap, unused[3];
 };
-LOOM_EXACT_END
+_Static_assert(sizeof(struct sgd_opts) == 80, "solve() compares the bytes of the struct, so it has no padding");
 enum { SGD_MLP, SGD_CONV };
 
 enum { SGD_FLOAT, SGD_TF32X3, SGD_TF32 };
@@ -53,7 +52,7 @@ static const struct loom_opt sgd_rows[] = {
 			 "Training steps of a sample; each sample begins with the same weights.",
 			 .min = 1, .max = 1e6),
 	LOOM_OPT(struct sgd_opts, rate, LOOM_OPT_F64, "0.1",
-			 "Learning rate: change of a weight per gradient.", .min = 0, .max = 10),
+			 "Learning rate: change of a weight per gradient.", .from = 0, .to = 10),
 	LOOM_ALLREDUCE_ROWS(struct sgd_opts),
 	LOOM_OPT(struct sgd_opts, overlap, LOOM_OPT_BOOL, "yes",
 			 "Whether the gradients of a layer are summed over the ranks while those of the previous "
@@ -70,7 +69,7 @@ static const struct loom_opt sgd_rows[] = {
 			 "samples of all ranks, to verify the loss. Wide networks take minutes, which [run] time_limit bounds.", .min = 1, .max = 1e6),
 	LOOM_OPT(struct sgd_opts, accuracy, LOOM_OPT_SHARE, "0%",
 			 "Least share of 512 held-out samples that the trained network must classify correctly.",
-			 .max = 1),
+			 .to = 1),
 	{.name = NULL},
 };
 

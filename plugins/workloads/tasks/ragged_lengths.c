@@ -82,11 +82,7 @@ int ragged_read(const struct loom_host *host, const char *path, uint32_t **lengt
 	struct loom__text text = {0};
 	const char *why = loom__text_read(&text, path, TRACE_MOST);
 	*length = NULL;
-	int rc = why ? LOOM_FAIL(host, err,
-				 errno == ENOENT   ? LOOM_ENOENT
-				 : errno == ENOMEM ? LOOM_ENOMEM
-						   : LOOM_EIO,
-				 "%s: %s", path, why)
+	int rc = why ? LOOM_FAIL(host, err, loom__errno_code(errno), "%s: %s", path, why)
 		     : ragged_parse(host, path, text.at, length, n, err);
 	loom__text_free(&text);
 	return rc;

@@ -43,7 +43,7 @@ static const struct loom_opt contains_rows[] = {
 	LOOM_OPT(struct contains_opts, seed, LOOM_OPT_U64, "1", "Seed of generated documents."),
 	LOOM_OPT(struct contains_opts, drift, LOOM_OPT_F64, "1",
 			 "For generated documents: the mean length of the first ones divided by that of the last ones.",
-			 .min = 1, .max = 1000),
+			 .from = 1, .to = 1000),
 	{.name = NULL},
 };
 

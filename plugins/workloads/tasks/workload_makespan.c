@@ -25,7 +25,7 @@ static const struct loom_opt makespan_rows[] = {
 			 "hundredth of `mean`. trace: as the file `trace` says.", .choices = laws),
 	LOOM_OPT(struct makespan_opts, tasks, LOOM_OPT_U32, "200", "Tasks, unless law = trace.", .min = 1, .max = 1 << 24),
 	LOOM_OPT(struct makespan_opts, mean, LOOM_OPT_TIME, "20us", "Mean cost of a task.", .min = 1000, .max = 1e9),
-	LOOM_OPT(struct makespan_opts, exponent, LOOM_OPT_F64, "1", "law = zipf: the exponent.", .min = 0, .max = 4),
+	LOOM_OPT(struct makespan_opts, exponent, LOOM_OPT_F64, "1", "law = zipf: the exponent.", .from = 0, .to = 4),
 	LOOM_OPT(struct makespan_opts, trace, LOOM_OPT_PATH, "",
 			 "law = trace: a file with the costs of tasks, and which come before which: "
 			 "{\"format\": \"gpuloom-costs\", \"tasks\": [{\"id\": 0, \"cost\": 1200}, {\"id\": 1, \"cost\": 300, \"after\": "

@@ -29,7 +29,7 @@ static const struct loom_opt ragged_rows[] = {
 			 "Lengths of the sequences, in random order by [run] seed. " RAGGED_LAWS(LAW_HELP), .choices = laws),
 	LOOM_OPT(struct ragged_opts, length, LOOM_OPT_U32, "512", "Mean number of tokens of a sequence.", .min = 1,
 			 .max = 1 << 20),
-	LOOM_OPT(struct ragged_opts, exponent, LOOM_OPT_F64, "1", "law = zipf: the exponent.", .min = 0, .max = 4),
+	LOOM_OPT(struct ragged_opts, exponent, LOOM_OPT_F64, "1", "law = zipf: the exponent.", .from = 0, .to = 4),
 	LOOM_OPT(struct ragged_opts, trace, LOOM_OPT_PATH, "", "law = trace: a file with a length per line."),
 	LOOM_OPT(struct ragged_opts, heads, LOOM_OPT_U32, "8", "Heads of queries.", .min = 1, .max = 1024),
 	LOOM_OPT(struct ragged_opts, kv_heads, LOOM_OPT_U32, "2",

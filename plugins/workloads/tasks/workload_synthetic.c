@@ -16,14 +16,14 @@ static const struct loom_opt synthetic_rows[] = {
 			 "previous step. On a CPU a step takes about 1.5 ns.", .max = 1 << 30),
 	LOOM_OPT(struct synthetic_opts, variance, LOOM_OPT_SHARE, "0",
 			 "Variation of lengths: evenly drawn within this share of length, to either side.",
-			 .max = 1),
+			 .to = 1),
 	LOOM_OPT(struct synthetic_opts, spawn, LOOM_OPT_U32, "2",
 			 "Tasks that a task spawns, unless it is of the last level.", .max = 1 << 20),
 	LOOM_OPT(struct synthetic_opts, depth, LOOM_OPT_U32, "4", "Levels below the initial tasks.", .max = 1 << 20),
 	LOOM_OPT(struct synthetic_opts, on_cpu, LOOM_OPT_SHARE, "0",
-			 "Share of the tasks that only CPUs may run.", .max = 1),
+			 "Share of the tasks that only CPUs may run.", .to = 1),
 	LOOM_OPT(struct synthetic_opts, on_gpu, LOOM_OPT_SHARE, "0",
-			 "Share of the tasks that only GPUs may run.", .max = 1),
+			 "Share of the tasks that only GPUs may run.", .to = 1),
 	{.name = NULL},
 };
 

@@ -156,11 +156,11 @@ struct loom_ctx {
 	char *const *segment;           /* addresses of the segments on this device */
 	struct loom_lanes *together;
 	const struct loom_task *initial;     /* [ctl->initial_tasks]; the initial set */
-	void *global[LOOM_KINDS];            /* [kind]; the policy's block for the stack */
-	void *on_device[LOOM_KINDS];         /* [kind]; the policy's block for this device */
-	void *own[LOOM_KINDS];               /* [kind]; the policy's public block for this worker */
-	void *local[LOOM_KINDS];             /* [kind]; the policy's private block for this worker */
-	const loom_ref *registry[LOOM_KINDS]; /* [kind][worker]; reference of the public block of each worker */
+	void *global[LOOM_KINDS_MAX];             /* [kind]; the policy's block for the stack */
+	void *on_device[LOOM_KINDS_MAX];          /* [kind]; the policy's block for this device */
+	void *own[LOOM_KINDS_MAX];                /* [kind]; the policy's public block for this worker */
+	void *local[LOOM_KINDS_MAX];              /* [kind]; the policy's private block for this worker */
+	const loom_ref *registry[LOOM_KINDS_MAX]; /* [kind][worker]; reference of the public block of each worker */
 	const struct loom_sched_dev *sched; /* tables of the selected policies on CPUs; not used on GPUs */
 	const struct loom_term_dev *term;
 	const struct loom_sync_dev *sync;

@@ -160,11 +160,6 @@ LOOM_FN void *loom_public(const struct loom_ctx *c, int kind, uint32_t worker)
 	return loom_at(c, c->registry[kind][worker]);
 }
 
-LOOM_FN int loom_on_other_device(const struct loom_ctx *c, uint32_t worker)
-{
-	return worker - c->first >= c->count;
-}
-
 /* xorshift64*: good enough for the choice of victims, and reproducible for the same seed, worker and sample. */
 LOOM_FN uint64_t loom_random(struct loom_ctx *c)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Variables of the form GPULOOM_SECTION__KEY. The sections [a.b] and [a_b] have the same variables, so a variable
  * becomes an entry only when a section with its key is declared. */
+#include "facts/variables.h"
+
 #include <string.h>
 
 #include "config/inside.h"
@@ -58,9 +60,14 @@ static void bind_key(struct loom_config *cfg, const char *section, const char *k
 	loom__text_free(&name);
 }
 
-void loom__config_bind(struct loom_config *cfg, const char *section, const struct loom_opt *rows,
-		       struct loom__diag *diag)
+static void report_variable(const struct loom_config *cfg, const struct loom__entry *v, struct loom__diag *diag);
+
+/* The member `bind` of struct loom_config. */
+static void bind_rows(struct loom_config *cfg, const char *section, const struct loom_opt *rows, struct loom__diag *diag)
 {
+	for (const struct loom__entry *v = !section && !rows ? cfg->variables : NULL; v; v = v->next)
+		if (!v->done)
+			report_variable(cfg, v, diag);
 	for (const struct loom_opt *row = rows; cfg->variables && row && row->name; row++) {
 		bind_key(cfg, section, row->name, diag);
 		if (row->section)
@@ -89,8 +96,9 @@ int loom__config_read_environment(struct loom_config *cfg, char *const *environm
 		*tail = v;
 		tail = &v->next;
 	}
+	cfg->bind = bind_rows;
 	for (const struct loom__declared *d = cfg->declared; d; d = d->next)
-		loom__config_bind(cfg, d->section, d->rows, diag);
+		bind_rows(cfg, d->section, d->rows, diag);
 	return loom__config_verdict(cfg, diag, before);
 }
 
@@ -117,11 +125,4 @@ static void report_variable(const struct loom_config *cfg, const struct loom__en
 			       near.name ? "; did you mean '" PREFIX : "", near.name ? near.name : "",
 			       near.name ? "'?" : "");
 	loom__text_free(&best);
-}
-
-void loom__config_unbound(struct loom_config *cfg, struct loom__diag *diag)
-{
-	for (const struct loom__entry *v = cfg->variables; v; v = v->next)
-		if (!v->done)
-			report_variable(cfg, v, diag);
 }
