@@ -263,6 +263,9 @@ $B/tests/faults.so: tests/faults/shim.c Makefile
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -shared $< -ldl -o $@
+check-outside: tests ## build all plug-ins outside of the tree, with the installed files alone
+	tests/run-all $B tests/check-outside.sh
+.PHONY: check-outside
 check-faults: ## calls that fail, each judged: a sample, or all with FAULTS=all (a quarter of an hour)
 	tools/deps build check
 	$(MAKE) all $B/tests/limit $B/tests/faults.so
