@@ -21,7 +21,10 @@ endif
 CSTD := -std=gnu11
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
 OPT  ?= -O2 -g
-CPPFLAGS += -Icore/include -Icore -Ilab -I. -D_GNU_SOURCE -DLOOM_VERSION_TEXT='"$(VERSION)"'
+# The public headers. $B/include has links to them, under the names that they have when installed.
+PUBLIC := core/include comm/include $(wildcard plugins/device_*/include)
+PUBLIC_HEADERS := $(foreach d,$(PUBLIC),$(wildcard $d/gpuloom/*.h $d/gpuloom/dev/*.h))
+CPPFLAGS += $(PUBLIC:%=-I%) -Icore -Ilab -I. -D_GNU_SOURCE -DLOOM_VERSION_TEXT='"$(VERSION)"'
 # A hot function that crosses a cache line is up to 4 % slower, so functions are aligned.
 CFLAGS += $(CSTD) $(OPT) $(WARN) -fPIC -fvisibility=hidden -fno-common -falign-functions=64 -pthread
 LDFLAGS += -pthread -Wl,-z,defs -Wl,--as-needed -Wl,--build-id=sha1
@@ -44,14 +47,17 @@ CORE_LIBS := -liniparser -lcjson -lz -lm -ldl
 # ---- core/ with lib/ is the library; lab/ and conform/ are the rest of the command --------------------------------
 # Only libgpuloom.so has this file, by which it loads the libraries that other programs link to.
 BORROWED := core/base/borrowed.c
-LIB_SRC := $(sort $(filter-out $(BORROWED),$(wildcard core/*/*.c)) lib/text.c)
+LIB_SRC := $(sort $(filter-out $(BORROWED),$(wildcard core/*/*.c comm/*.c)) lib/text.c)
 LAB_SRC := $(sort $(filter-out lab/cli/%,$(wildcard lab/*/*.c)) $(wildcard conform/*.c rig/*.c) lib/child.c plugins/device_common/explore/fiber.c)
 CLI_SRC := $(sort $(wildcard lab/cli/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o)
 LAB_OBJ := $(LAB_SRC:%.c=$B/obj/%.o)
 CLI_OBJ := $(CLI_SRC:%.c=$B/obj/%.o)
 
-all: $B/gpuloom $B/libgpuloom.so
+all: $B/gpuloom $B/libgpuloom.so $B/include
+$B/include: $(PUBLIC_HEADERS) Makefile
+	@rm -rf $@ && mkdir -p $@/gpuloom/dev
+	@for d in $(PUBLIC); do for f in $$(cd $$d && find gpuloom -name '*.h'); do ln -sf "$(CURDIR)/$$d/$$f" $@/$$f || exit 1; done; done
 
 # The mandatory dependencies are checked once per build folder.
 ALL_FLAGS := $(CPPFLAGS) $(CFLAGS) # the flags without those that single targets add, for the check below
@@ -117,55 +123,11 @@ $B/gpuloom: $(CLI_OBJ) $B/lab.a $B/libgpuloom.a
 	$(call say,LINK,$@)
 	$Q$(CC) $(CFLAGS) $(LDFLAGS) $^ $(CORE_LIBS) -o $@
 
-# ---- optional libraries -----------------------------------------------------
-# $(call find_library,NAME,pkg-config's name of the library,a header,-l...,Debian's package)
-# sets NAME_FOUND, NAME_CFLAGS and NAME_LIBS. If NAME_FOUND is empty, it sets the reason and a remedy.
-# NAME=0 builds without the library; NAME=1 requires it.
-define find_library
-$1 ?= auto
-$1_FLAGS := $$(if $$(filter 0,$$($1)),,$$(shell pkg-config --cflags --libs $2 2>/dev/null || \
-  ls /usr/include/$3 /usr/local/include/$3 2>/dev/null | sed 's/.*/$4/;q'))
-$1_FOUND := $$(if $$($1_FLAGS),yes)
-$1_CFLAGS := $$(filter -I% -D%,$$($1_FLAGS))
-$1_LIBS := $$(filter-out -I% -D%,$$($1_FLAGS))
-$1_WHY := $$(if $$(filter 0,$$($1)),it was built with $1=0,there was no $3)
-$1_MEND := $$(if $$(filter 0,$$($1)),build again without $1=0,install $2 (Debian: $5) and build again)
-$$(if $$(filter 1,$$($1)),$$(if $$($1_FOUND),,$$(error $1=1, but there is no $3: install $2 (Debian: $5), or say in PKG_CONFIG_PATH where it is)))
-endef
-$(eval $(call find_library,FABRIC,libfabric,rdma/fabric.h,-lfabric,libfabric-dev))
-$(eval $(call find_library,URING,liburing,liburing.h,-luring,liburing-dev))
-$(eval $(call find_library,PMIX,pmix,pmix.h,-lpmix,libpmix-dev))
-
 # ---- plug-ins: plugins/*/plugin.mk and plugins/workloads/*/plugin.mk ----------------------------------------------------
-# A plugin.mk sets, with D as its own folder:
-#   PLUGINS += name
-#   name_SRC := $D/a.c $D/b.c     name_LIBS := -lz     name_CFLAGS := -I$D (there the assembler finds embedded device code)
-# Plug-ins that cannot be built are reported, with a note for later requests (lab/inspect/absent.c):
-#   $(call leave_out,names,reason,fix)
-# The lines are printed with `all`, because targets such as `run` install packages first.
-PLUGINS :=
-ABSENT :=
-LEFT_OUT =
-leave_out = $(eval LEFT_OUT += $$(info left out: $(strip $1): $2; $3))$(foreach p,$1,$(eval ABSENT += $p)$(eval $p_WHY := $2)$(eval $p_MEND := $3))
-define include_plugin
-D := $(patsubst %/,%,$(dir $1))
-include $1
-endef
-COMMON_MK := $(sort $(wildcard plugins/*_common/plugin.mk plugins/*_common/*/plugin.mk))
-$(foreach mk,$(COMMON_MK) $(filter-out $(COMMON_MK),$(sort $(wildcard plugins/*/plugin.mk plugins/workloads/*/plugin.mk))),$(eval $(call include_plugin,$(mk))))
-
-define plugin_rules
-$1_OBJ := $$(patsubst %.c,$B/obj/%.o,$$($1_SRC))
-# A file that several plug-ins compile gets the flags of all of them.
-$$($1_OBJ): EXTRA_CFLAGS += $$($1_CFLAGS)
-$B/plugins/$1.so: $$($1_OBJ)
-	@mkdir -p $$(@D)
-	@rm -f $$(@:.so=.absent)
-	$$(call say,LINK,$$@)
-	$$Q$(CC) $(CFLAGS) -shared $(LDFLAGS) $$^ $$($1_LIBS) -o $$@
-all: $B/plugins/$1.so
-endef
-$(foreach p,$(PLUGINS),$(eval $(call plugin_rules,$p)))
+# The lines about what is left out are printed with `all`, because targets such as `run` install packages first.
+PLUGIN_MK := $(wildcard plugins/*/plugin.mk plugins/workloads/*/plugin.mk)
+PLUGIN_DIR := $B/plugins/
+include plugins/sdk.mk
 define absent_rules
 $B/plugins/$1.absent: FORCE
 	@mkdir -p $$(@D) && rm -f $$(@:.absent=.so)
@@ -173,11 +135,6 @@ $B/plugins/$1.absent: FORCE
 all: $B/plugins/$1.absent
 endef
 $(foreach p,$(ABSENT),$(eval $(call absent_rules,$p)))
-PLUGIN_OBJ := $(foreach p,$(PLUGINS),$($p_OBJ))
-left-out:
-	@:$(LEFT_OUT)
-all: left-out
-.PHONY: left-out
 
 # ---- tests: tests/test_*.c is one program each; tests/plugins: deliberately faulty .so ----
 TEST_SRC := $(sort $(wildcard tests/test_*.c))
@@ -207,7 +164,7 @@ $B/tests/plugins/%.so: tests/plugins/%.c Makefile
 # with one fault. The template marks the lines of a fault with the fault's name.
 TEMPLATES := $(wildcard conform/templates/*.in)
 BROKEN := $(patsubst %,$B/tests/broken/%.so,$(sort $(shell sed -n 's/^%+\{0,1\}\([a-z_]*\)%.*/\1/p' $(TEMPLATES))))
-$B/tests/broken/%.so: tests/broken/plant.awk $(TEMPLATES) $(wildcard core/include/gpuloom/*.h core/include/gpuloom/dev/*.h)
+$B/tests/broken/%.so: tests/broken/plant.awk $(TEMPLATES) $(PUBLIC_HEADERS)
 	@mkdir -p $(@D)
 	$(call say,CC,$*)
 	$Qfor f in $(filter conform/templates/$(firstword $(subst _, ,$*)).%,$^); do \
@@ -306,6 +263,9 @@ $B/tests/faults.so: tests/faults/shim.c Makefile
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -shared $< -ldl -o $@
+check-outside: tests ## build all plug-ins outside of the tree, with the installed files alone
+	tests/run-all $B tests/check-outside.sh
+.PHONY: check-outside
 check-faults: ## calls that fail, each judged: a sample, or all with FAULTS=all (a quarter of an hour)
 	tools/deps build check
 	$(MAKE) all $B/tests/limit $B/tests/faults.so
@@ -344,7 +304,7 @@ lint: ## cppcheck over the core and the plug-ins
 	  --suppress=duplicateAssignExpression --suppress=leakReturnValNotUsed --suppress=uninitvar:conform/workload.c \
 	  --suppress=uninitvar:lab/report/plot_runs.c --suppress=uninitvar:plugins/sync_wic/wic_space.c \
 	  --suppress=syntaxError:core/config/value.c -D__x86_64__ -D__GNUC__ -DQOS_URING \
-	  -Icore/include -Icore -Ilab -I. $(addprefix -I,$(wildcard plugins/* plugins/*_common/* plugins/workloads/*)) core lab conform plugins
+	  $(addprefix -I,$(PUBLIC)) -Icore -Ilab -I. $(addprefix -I,$(wildcard plugins/* plugins/*_common/* plugins/workloads/*)) core comm lab conform plugins
 
 clean: ## remove what was built
 	rm -rf build

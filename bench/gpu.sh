@@ -1032,7 +1032,7 @@ END
 		;;
 	tax)
 		tax=${GPU_TAX:-$tmp/gpu_tax}
-		compiled "$tax" gpu_tax.cu -I"$(dirname "$0")/../core/include" -L"$B" -lgpuloom -Xlinker -rpath="$B" || continue
+		compiled "$tax" gpu_tax.cu -I"$B/include" -L"$B" -lgpuloom -Xlinker -rpath="$B" || continue
 		"$tax" "$B" "$samples" >"$tmp/tax" || continue
 		printf '\ncost of a task: from a task of a worker to its next one, us; and a run of %s, of one launch per wave of the same body\n\n' \
 			'32 equal tasks per worker'

@@ -2,7 +2,7 @@
 # Plants faults in loom_last() and loom_last_noncoherent(), one at a time. test_sched_after must find each, by its counts or
 # by a thread sanitizer. A model checks the fence between devices (tests/models/turns.pml).
 . tests/lib.sh
-cp -r core/include "$tmp/include"
+cp -rL "$B/include" "$tmp/include"
 after=$tmp/include/gpuloom/dev/after.h
 
 # compile NAME FLAGS...: builds the test with the present headers

@@ -206,7 +206,7 @@ def inline(at, text):
         for path in re.findall(r'(?<![\w/.<-])(?:conf|tests|bench|tools|lab|conform|core|examples|plugins|docs)/[\w./-]*\w(?![\w*])', code):
             if not re.search(r'NAME|FOLDER|/\*', code):
                 counts['looked up'] += 1
-                if not os.path.exists(path) and not os.path.exists('core/include/' + path):
+                if not os.path.exists(path) and not any(os.path.exists(d + path) for d in ('core/include/', 'comm/include/')):
                     faults.append(f'{at}: there is no {path}')
 helps, every = {}, []
 

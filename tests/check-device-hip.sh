@@ -87,7 +87,7 @@ if clang=$(command -v clang++) && [ -e /usr/include/hip/hip_runtime.h ]; then
 	for arch in gfx90a gfx1030; do
 		expect 0 '' "$clang" -x hip --offload-arch=$arch --cuda-device-only -std=c++20 -O1 -nogpulib \
 			--rocm-path=/usr \
-			-Icore/include -Iplugins/device_hip/include -S -o "$tmp/litmus.s" tests/gpu/litmus.cu
+			"-I$B/include" -S -o "$tmp/litmus.s" tests/gpu/litmus.cu
 		grep -q 'buffer_wbl2\|buffer_gl0_inv\|buffer_wbinvl1' "$tmp/litmus.s" ||
 			fail "$arch: no order in the litmus tests"
 	done

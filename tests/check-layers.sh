@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Dependencies between layers have one direction. CONTRIBUTING.md lists the layers; a file may include files of its own
-# layer and of layers above it in that list. A plug-in may include core/include, lib, its own folder and the common
+# layer and of layers above it in that list. A plug-in may include public headers, lib, its own folder and the common
 # code of its kind. No two files depend on each other. Host code is checked by the symbols of object files. Device code
 # is checked by its text: in each list of LOOM_CODE_FILE, a file uses only functions of the files before it, includes
 # only files before it, and declares no function without its body.
@@ -12,7 +12,7 @@ exec python3 - "$1" <<'PYTHON'
 import collections, glob, os, re, subprocess, sys
 
 build = sys.argv[1]
-layers = re.findall(r'^    ((?:core|lib|lab|rig|conform)[\w/]*) {2,}', open('CONTRIBUTING.md').read(), re.M)
+layers = re.findall(r'^    ((?:core|comm|lib|lab|rig|conform)[\w/]*) {2,}', open('CONTRIBUTING.md').read(), re.M)
 if len(layers) < 8:
     sys.exit('CONTRIBUTING.md lists only these layers: %s' % layers)
 # Folders of common code, in order, and the folders of plugins/ that may include them. Common code may include the common code
@@ -21,6 +21,7 @@ common = {'device_common/explore': 'device_', 'device_common/hostmem': 'device_|
           'device_common/gpu': 'device_', 'workloads/common': 'workloads/', 'workloads/collective': 'workloads/net$',
           'sched_common': 'sched_|workloads/tasks$', 'sync_common': 'sync', 'trigger_common': 'trigger_',
           'trigger_common/fabric': 'trigger_', 'trigger_common/simnet': 'trigger_', 'trigger_common/nic': 'trigger_'}
+public = ['core/include', 'comm/include', *sorted(glob.glob('plugins/device_*/include'))]
 faults = []
 
 def layer_of(path):
@@ -28,7 +29,7 @@ def layer_of(path):
 
 def resolve(path, name):
     """Returns the file that #include "name" in `path` means, under the Makefile's -I options."""
-    for folder in (os.path.dirname(path), 'core/include', 'core', 'lab', '.'):
+    for folder in (os.path.dirname(path), *public, 'core', 'lab', '.'):
         found = os.path.normpath(os.path.join(folder, name))
         if os.path.exists(found):
             return found
@@ -36,8 +37,10 @@ def resolve(path, name):
 
 def may(path, target):
     layer, other = layer_of(path), layer_of(target)
+    if target.startswith('plugins/') and '/include/' in target: # a device layer, which a plug-in or its own folder includes
+        return path.startswith('plugins/')
     if path.startswith('plugins/'):
-        if other in ('core/include', 'lib') or os.path.dirname(path) == os.path.dirname(target):
+        if other in ('core/include', 'comm/include', 'lib') or os.path.dirname(path) == os.path.dirname(target):
             return True
         room = lambda name: os.path.relpath(os.path.dirname(name), 'plugins')
         rank = lambda name: list(common).index(room(name)) if room(name) in common else len(common)
@@ -46,7 +49,7 @@ def may(path, target):
         return layer == 'rig'  # rig explores the same schedules as simulated devices
     return other is not None and layers.index(other) <= layers.index(layer)
 
-files = [f for top in ('core', 'lib', 'lab', 'rig', 'conform', 'plugins') for f in
+files = [f for top in ('core', 'comm', 'lib', 'lab', 'rig', 'conform', 'plugins') for f in
          glob.glob(top + '/**/*.[ch]', recursive=True)]
 edges = 0
 for path in sorted(files):

@@ -37,7 +37,7 @@ __attribute__((constructor)) static void loom_spoil(void)
 	loom_spoilt = atoi(getenv("SPOILT"));
 }
 C
-gcc -std=gnu11 -O1 -w -include "$tmp/spoilt.h" -Icore/include -Icore -I. -D_GNU_SOURCE -pthread \
+gcc -std=gnu11 -O1 -w -include "$tmp/spoilt.h" "-I$B/include" -Icore -I. -D_GNU_SOURCE -pthread \
 	"$work/tests/test_sched_deterministic.c" "$B/obj/tests/support.o" "$B/lab.a" "$B/libgpuloom.a" -liniparser \
 	-lcjson -lm -ldl \
 	-lcunit -o "$tmp/run/tests/mutant" || fail 'the mutants do not compile'

@@ -5,7 +5,7 @@
 need python3
 tools/pages --check || fail 'run tools/pages'
 # A page that differs from the source is found: another comment, another op, another message.
-cp -r core conform docs lab plugins tools "$tmp"
+cp -r core comm conform docs lab plugins tools "$tmp"
 sed -i 's/The worker has no task\./The worker has none./' "$tmp/core/include/gpuloom/term.h"
 sed -i 's/OP(loom_sched_dev, spawn), //' "$tmp/core/plugin/check.c"
 sed -i 's/Reduce workers"/Take fewer"/' "$tmp/plugins/sched_mgws/sched_mgws.c"
@@ -17,7 +17,7 @@ plain_build 'the recorder is compiled without a sanitizer'
 for kind in $(sed -n 's/^\tX(\([A-Z]*\), \([a-z]*\), [a-z]*).*/\1:\2/p' core/include/gpuloom/plugin.h); do
 	name=${kind#*:}_recorder
 	[ -s "docs/kinds/${kind#*:}.md" ] || fail "no docs/kinds/${kind#*:}.md"
-	${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -fPIC -fvisibility=hidden -shared -Wl,-z,defs -Icore/include \
+	${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -fPIC -fvisibility=hidden -shared -Wl,-z,defs "-I$B/include" \
 		"-DKIND=${kind%:*}" "-DNAME=\"$name\"" "-DOPS=loom_${kind#*:}_ops" tests/plugins/recorder.c -o "$tmp/$name.so" -ldl ||
 		fail "the recorder of ${kind#*:}"
 done

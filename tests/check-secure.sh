@@ -48,10 +48,10 @@ __attribute__((constructor)) static void began(void)
 	printf("HOSTILE uid %u euid %u\n", getuid(), geteuid());
 }
 C
-cc -D_GNU_SOURCE -Icore/include "$tmp/embed.c" "$B/libgpuloom.a" -liniparser -lcjson -lm -ldl -pthread -rdynamic -o \
+cc -D_GNU_SOURCE "-I$B/include" "$tmp/embed.c" "$B/libgpuloom.a" -liniparser -lcjson -lm -ldl -pthread -rdynamic -o \
 	"$tmp/bin/embed" 2>"$tmp/out" ||
 	{ fail 'the program does not build'; cat "$tmp/out"; finish; }
-cc -Icore/include -shared -fPIC "$tmp/hostile.c" -o "$tmp/hostile/term_hostile.so"
+cc "-I$B/include" -shared -fPIC "$tmp/hostile.c" -o "$tmp/hostile/term_hostile.so"
 printf '#!/bin/sh\nid -u >%s/ran\nexec %s "$@"\n' "$tmp/hostile/tmp" "$(command -v cc)" >"$tmp/hostile/cc"
 chmod 755 "$tmp/hostile/cc"
 mkdir "$tmp/hostile/tmp"

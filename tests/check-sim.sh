@@ -233,7 +233,7 @@ spoil() {
 		sched_*) use="$use --set scheduler.use=$tmp/plugins/$part.so" ;;
 		*) use="$use --set termination.use=$tmp/plugins/$part.so" ;;
 		esac
-		${CC:-cc} -std=gnu11 -O0 -w -fPIC -shared -Icore/include -I. -I"$tmp/plugins/sched_mgws" -I"$tmp/plugins/sched_common" \
+		${CC:-cc} -std=gnu11 -O0 -w -fPIC -shared "-I$B/include" -I. -I"$tmp/plugins/sched_mgws" -I"$tmp/plugins/sched_common" \
 			-I"$tmp/plugins/term" -D_GNU_SOURCE "$(find "$tmp/plugins" -name "$part.c")" -o \
 			"$tmp/plugins/$part.so" || { fail "$1 does not compile"; return; }
 	done
@@ -263,7 +263,7 @@ spoil_trigger() {
 	objects=$(ls "$B"/obj/plugins/trigger_common/nic/*.o "$B"/obj/plugins/trigger_common/fabric/*.o \
 		"$B"/obj/plugins/trigger_common/simnet/*.o | grep -v /fabric_work)
 	(cd "$tmp/plugins/trigger_nic" &&
-		${CC:-cc} -std=gnu11 -O0 -w -fPIC -c -I"$OLDPWD/core/include" -I"$OLDPWD" -I. -I../trigger_common/nic -D_GNU_SOURCE \
+		${CC:-cc} -std=gnu11 -O0 -w -fPIC -c -I"$B/include" -I"$OLDPWD" -I. -I../trigger_common/nic -D_GNU_SOURCE \
 		"trigger_$2.c" -o "$tmp/plugins/trigger_$2.o") &&
 		${CC:-cc} -shared "$tmp/plugins/trigger_$2.o" $objects "$B/obj/lib/child.o" -lfabric \
 		-lpthread -ldl \

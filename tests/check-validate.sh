@@ -284,7 +284,7 @@ expect 2 'OPTION=VALUE' "$G" validate mgws --only abi.load --set scheduler.mgws.
 
 # A plain copy of a wrong detector passes, as nothing runs between two accesses. The report says which copy finds the fault.
 mkdir "$tmp/plain"
-cc -std=gnu11 -D_GNU_SOURCE -O1 -Icore/include "-I$B/tests/broken" -fPIC -fvisibility=hidden -shared \
+cc -std=gnu11 -D_GNU_SOURCE -O1 "-I$B/include" "-I$B/tests/broken" -fPIC -fvisibility=hidden -shared \
 	"$B/tests/broken/term_once.c" -o "$tmp/plain/term_once.so" || fail 'a plain copy of term_once'
 expect 0 'copy that is compiled with -DLOOM_PERTURB' "$G" validate "$tmp/plain/term_once.so" --jobs 2
 "$G" validate "$B/tests/broken/term_once.so" --skip term >"$tmp/out" 2>&1 || fail 'term_once without the tests of detectors'

@@ -62,7 +62,7 @@ static void need_nvrtc(void)
 static struct compose_target target_of(const struct compose_target *base)
 {
 	struct compose_target t = *base;
-	t.dialect = compose_cuda;
+	t.layer = &cuda_layer;
 	return t;
 }
 

@@ -38,7 +38,7 @@ static void need_hiprtc(void)
 static struct compose_target target_of(size_t i)
 {
 	return (struct compose_target){.label = "hip:0",
-				       .dialect = compose_hip,
+				       .layer = &hip_layer,
 				       .defines = targets[i].defines,
 				       .lanes = targets[i].wave,
 				       .per_block = 1,

@@ -11,8 +11,8 @@
 
 /* Each function adds to an object or array. If `item` or `text` is NULL because an allocation failed, the function
  * marks that object or array. */
-void loom__json_add(cJSON *object, const char *name, cJSON *item); /* takes ownership of `item` */
-void loom__json_append(cJSON *array, cJSON *item);		    /* takes ownership of `item` */
+void loom__json_add(cJSON *object, const char *name, cJSON *item); /* `item` belongs to it afterwards */
+void loom__json_append(cJSON *array, cJSON *item);		    /* `item` belongs to it afterwards */
 cJSON *loom__json_add_object(cJSON *object, const char *name);
 cJSON *loom__json_add_array(cJSON *object, const char *name);
 cJSON *loom__json_append_object(cJSON *array);

@@ -19,7 +19,7 @@ static int no_memory(struct loom_error *err)
 	return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory while listing plug-in folders");
 }
 
-/* Adds a folder if it is not in the list. Takes ownership of `folder`, a real path. */
+/* Adds a folder if it is not in the list. `folder`, a real path, belongs to the list afterwards. */
 static int add(struct loom__search *s, char *folder, struct loom_error *err)
 {
 	for (size_t i = 0; i < s->count; i++)

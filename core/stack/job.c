@@ -264,7 +264,7 @@ int loom__stack_retire(struct loom_stack *s, struct loom_error *err)
 	return retire(s, stopped ? STOPPED_TIMEOUT_NS : PARKED_TIMEOUT_NS, err);
 }
 
-void loom__stack_take_ownership(struct loom_stack *s)
+void loom__stack_note_process(struct loom_stack *s)
 {
 	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
 	void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -279,7 +279,7 @@ void loom__stack_take_ownership(struct loom_stack *s)
 	*s->unforked = 1;
 }
 
-void loom__stack_drop_ownership(struct loom_stack *s)
+void loom__stack_forget_process(struct loom_stack *s)
 {
 	if (s->unforked)
 		munmap(s->unforked, (size_t)sysconf(_SC_PAGESIZE));

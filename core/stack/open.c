@@ -154,7 +154,7 @@ int loom__stack_open(struct loom__plan *plan, const struct loom_stack_params *pa
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	}
 	s->open_ns = loom__now_ns();
-	loom__stack_take_ownership(s);
+	loom__stack_note_process(s);
 	s->plan = *plan;
 	*plan = (struct loom__plan){0};
 	loom__host_init(&s->host, params);
@@ -240,7 +240,7 @@ static void drop(struct loom_stack *s)
 	if (s->about)
 		s->about_drop(s->about);
 	loom__plan_free(&s->plan);
-	loom__stack_drop_ownership(s);
+	loom__stack_forget_process(s);
 	free(s);
 }
 

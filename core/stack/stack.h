@@ -168,7 +168,7 @@ struct loom_stack {
 	uint64_t end_ns; /* latest end of the sample, of the devices that have ended it so far */
 };
 
-/* Opens a stack. Takes ownership of *plan. */
+/* Opens a stack. *plan belongs to the stack afterwards. */
 int loom__stack_open(struct loom__plan *plan, const struct loom_stack_params *params,
 		     struct loom_stack **stack, struct loom_error *err);
 
@@ -200,8 +200,8 @@ int loom__stack_retire(struct loom_stack *s, struct loom_error *err);
 /* embed.c: ends the device's wait in progress, or the next one. Signal handlers may call it. */
 void loom__stack_wake(struct loom_stack *s);
 /* The first function notes that this process owns the stack; the second frees the note. */
-void loom__stack_take_ownership(struct loom_stack *s);
-void loom__stack_drop_ownership(struct loom_stack *s);
+void loom__stack_note_process(struct loom_stack *s);
+void loom__stack_forget_process(struct loom_stack *s);
 /* Returns 0 in the process that opened the stack, and LOOM_EBUSY in a fork of it. */
 int loom__stack_own(const struct loom_stack *s, struct loom_error *err);
 /* Returns 0 if memory that workers read may be changed: this process has opened the stack, no run is in progress, and

@@ -77,23 +77,23 @@ static int take(const struct loom__cli *cli, const struct request *r, struct new
 	return 0;
 }
 
-/* Finds the headers and plug-ins of this executable, which is in a build folder, in the build folder of a sanitizer, or
- * installed. */
+/* Finds the headers and plug-ins of this executable, which is in a build folder or installed. */
 static void look_around(struct new_plugin *n)
 {
-	static const char *const headers[] = {"../core/include", "../../core/include", "../include"};
-	static const char *const plugins[] = {"plugins", "plugins", "../lib/gpuloom/plugins"};
+	static const char *const headers[] = {"include", "../include"};
+	static const char *const plugins[] = {"plugins", "../lib/gpuloom/plugins"};
 	for (size_t i = 0; i < LOOM__COUNT(headers) && !n->include; i++) {
 		struct loom__text include = {0}, folder = {0};
 		loom__beside(&include, n->gpuloom, headers[i]);
-		loom__text_add(&include, "/gpuloom/plugin.h");
 		loom__beside(&folder, n->gpuloom, plugins[i]);
-		char *header = include.at ? realpath(include.at, NULL) : NULL;
-		if (header) {
-			*(strrchr(header, '/') - strlen("/gpuloom")) = 0;
-			n->include = header;
+		char *found = include.at ? realpath(include.at, NULL) : NULL;
+		loom__text_add(&include, "/gpuloom/plugin.h");
+		if (found && include.at && !access(include.at, R_OK)) {
+			n->include = found;
+			found = NULL;
 			n->plugins = folder.at ? realpath(folder.at, NULL) : NULL;
 		}
+		free(found);
 		loom__text_free(&include);
 		loom__text_free(&folder);
 	}

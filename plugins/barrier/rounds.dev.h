@@ -32,7 +32,7 @@
 #define BARRIER_VOTES (LOOM_WAVE >= BARRIER_LINE_WORDS)
 #endif
 
-#if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM)
+#if defined(LOOM_REAL_GPU)
 #define BARRIER_STOP_EVERY 8u /* the stop word is checked after one of this number of polls */
 #else
 #define BARRIER_STOP_EVERY 1u

@@ -267,7 +267,12 @@ static const char *const compiler_names[] = {"libnvrtc.so.13", "libnvrtc.so.12",
 static const char *const compiler_folders[] = {"/usr/local/cuda/lib64", "/opt/cuda/lib64", NULL};
 static const char *const compiler_homes[] = {"CUDA_HOME", "CUDA_PATH", NULL};
 
+LOOM_EMBED(layer_text, "gpuloom/dev/cuda.h");
+LOOM_EMBED(dialect_text, "cuda.dev.h");
+const struct compose_layer cuda_layer = {"gpuloom/dev/cuda.h", layer_text, dialect_text};
+
 const struct rtc_kind cuda_compiler = {
+    .layer = &cuda_layer,
     .title = "NVRTC",
     .prefix = "nvrtc",
     .code = "GetCUBIN",
@@ -376,7 +381,6 @@ const struct gpu_driver cuda_driver = {
     .atomics_fix = "a driver for CUDA 13 reports them; mixed stacks are probed before use",
     .fix = "make one visible (nvidia-smi lists them, CUDA_VISIBLE_DEVICES and the container's settings "
 	   "hide them)",
-    .dialect = &compose_cuda,
     .compiler = &cuda_compiler,
     .out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,
     .most_registers = 255,

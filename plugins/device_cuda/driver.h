@@ -72,7 +72,8 @@ int cuda_notify_copy(struct gpu *d, void *channel, uint64_t at, void *to, const 
 int cuda_notify_flush(struct gpu *d, void *channel);
 int cuda_queue_copy(struct gpu *d, void *channel, uint64_t to, uint64_t from, uint64_t bytes, uint64_t word,
 		    uint64_t value);
-extern const struct rtc_kind cuda_compiler; /* defined in calls.c */
+extern const struct compose_layer cuda_layer; /* defined in calls.c */
+extern const struct rtc_kind cuda_compiler; /* the same */
 
 /* Writes the options of the compiler, except -arch=, to `option`. linked: 1 if the program will be linked with IR.
  * Returns the number of options. */

@@ -10,8 +10,9 @@ $(call leave_out,device_cuda,it was built with CUDA=0,build again without CUDA=0
 else ifneq ($(CUDA_FOUND),)
 PLUGINS += device_cuda
 device_cuda_SRC = $(addprefix $(CUDA_D)/,plugin.c calls.c driver.c jitlink.c ptxas.c notify.c nvml.c) $(GPU_SRC)
-device_cuda_CFLAGS := -isystem $(CUDA_HOME)/include -I$(COMPOSE_D)
+device_cuda_CFLAGS := -isystem $(CUDA_HOME)/include -I$D -I$D/include -I$(COMPOSE_D)
 device_cuda_LIBS := -ldl
+$B/obj/$D/calls.o: $D/cuda.dev.h $D/include/gpuloom/dev/cuda.h
 
 # tests/test_compose.c compiles every combination without a GPU. tests/check-device-cuda.sh runs the device over a fake
 # driver.

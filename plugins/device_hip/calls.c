@@ -257,7 +257,12 @@ static const char *const compiler_names[] = {"libhiprtc.so.7", "libhiprtc.so.6",
 static const char *const compiler_folders[] = {"/opt/rocm/lib", NULL};
 static const char *const compiler_homes[] = {"ROCM_PATH", "HIP_PATH", NULL};
 
+LOOM_EMBED(layer_text, "gpuloom/dev/hip.h");
+LOOM_EMBED(dialect_text, "hip.dev.h");
+const struct compose_layer hip_layer = {"gpuloom/dev/hip.h", layer_text, dialect_text};
+
 const struct rtc_kind hip_compiler = {
+    .layer = &hip_layer,
     .title = "hipRTC",
     .prefix = "hiprtc",
     .code = "GetCode",
@@ -328,7 +333,6 @@ const struct gpu_driver hip_driver = {
 	"a GPU without fine-grained memory of its own may give it with HSA_FORCE_FINE_GRAIN_PCIE=1 in the environment",
     .fix = "make one visible (rocminfo lists them, HIP_VISIBLE_DEVICES and the container's settings hide "
 	   "them; /dev/kfd and /dev/dri must be open to this user)",
-    .dialect = &compose_hip,
     .compiler = &hip_compiler,
     .out_of_memory = hipErrorOutOfMemory,
     .most_registers = 256,

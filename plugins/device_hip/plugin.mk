@@ -9,8 +9,9 @@ $(call leave_out,device_hip,it was built with HIP=0,build again without HIP=0)
 else ifneq ($(HIP_FOUND),)
 PLUGINS += device_hip
 device_hip_SRC := $(addprefix $D/,plugin.c calls.c runtime.c codeobject.c) $(GPU_SRC)
-device_hip_CFLAGS := -isystem $(ROCM_PATH)/include -I$(COMPOSE_D)
+device_hip_CFLAGS := -isystem $(ROCM_PATH)/include -I$D -I$D/include -I$(COMPOSE_D)
 device_hip_LIBS := -ldl
+$B/obj/$D/calls.o: $D/hip.dev.h $D/include/gpuloom/dev/hip.h
 
 # tests/test_compose_hip.c compiles every combination without a GPU. tests/check-device-hip.sh runs the device over a
 # fake runtime.

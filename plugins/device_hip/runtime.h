@@ -47,10 +47,11 @@ struct hip {
 	hipStream_t work, copy; /* non-blocking streams, so neither waits for the other */
 };
 extern const struct gpu_driver hip_driver; /* defined in calls.c */
-extern const struct rtc_kind hip_compiler; /* defined in calls.c */
+extern const struct compose_layer hip_layer; /* defined in calls.c */
+extern const struct rtc_kind hip_compiler; /* the same */
 
 /* Options of the compiler in addition to --offload-arch=. */
-#define HIP_COMPILER_FLAGS "-std=c++20", "-O3"
+#define HIP_COMPILER_FLAGS "-std=c++20", "-O3", "-DLOOM_INT64_IS_LONG_LONG"
 
 /* codeobject.c: reads the resources of a kernel from the notes of its code object. Returns 1, or 0 if there are no
  * notes. */

@@ -9,6 +9,8 @@
 #include "device_sim.h"
 
 LOOM_EMBED(sim_text, "sim.dev.h");
+LOOM_EMBED(layer_text, "gpuloom/dev/sim.h");
+static const struct compose_layer layer = {"gpuloom/dev/sim.h", layer_text, ""};
 
 /* Rejects policies with host threads. These threads run in real time, which has no order with virtual time. */
 static int refuse_threads(struct device *d, const struct loom_program *program, struct loom_error *err)
@@ -27,7 +29,7 @@ static int refuse_threads(struct device *d, const struct loom_program *program, 
 
 static int load(struct device *d, const char *text, struct loom_error *err)
 {
-	struct hostcc_want want = {.label = d->name, .what = "device functions", .cpp = 1, .text = text};
+	struct hostcc_want want = {.label = d->name, .what = "device functions", .cpp = 1, .text = text, .layer = &layer};
 	void *so;
 	int code = hostcc_load(d->host, &want, &so, err);
 	if (code)
@@ -61,7 +63,7 @@ int device_build(void *self, const struct loom_program *program, struct loom_err
 {
 	struct device *d = self;
 	struct compose_target target = {.label = d->name,
-					.dialect = "",
+					.layer = &layer,
 					.kernel = sim_text,
 					.defines = "#define LOOM_SIM 1\n",
 					.lanes = 1,

@@ -12,7 +12,7 @@
 #include <gpuloom/clock.h>
 #include <pthread.h>
 
-#include "../device_common/compose/sim.h"
+#include <gpuloom/dev/sim.h>
 #include "lib/heap.h"
 #include "../device_common/explore/fiber.h"
 #include "../device_common/explore/pct.h"

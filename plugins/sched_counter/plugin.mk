@@ -2,4 +2,4 @@
 # -I: where the assembler finds the device code that is embedded (.incbin).
 PLUGINS += sched_counter
 sched_counter_SRC := $D/sched_counter.c
-sched_counter_CFLAGS := -I$D -Iplugins/sched_common
+sched_counter_CFLAGS := -I$D -I$(SDK)plugins/sched_common

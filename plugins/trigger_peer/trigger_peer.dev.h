@@ -788,7 +788,7 @@ LOOM_FN uint32_t peer_await_words(struct loom_ctx *c, const struct peer_arrival 
 		if (polls % 16 == 0 &&
 		    ((int64_t)loom_load_relaxed_sys((const uint64_t *)&a->count) < 0 || loom_stopped(c)))
 			return PEER_STOPPED;
-#if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM)
+#if defined(LOOM_REAL_GPU)
 		if (polls % 16 == 0) /* polls pause rarely, because a pause takes half as long as a poll */
 #endif
 			loom_pause(c);

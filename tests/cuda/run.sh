@@ -75,7 +75,7 @@ embed() {
 			embed_program "$devices ${resident:+resident }$resident" "$devices" "$resident"
 		done
 	done
-	if [ "$litmus" != false ] && $nvcc -std=c++17 -O2 -arch=native -I"$top/core/include" "$top/examples/embed/stream.cu" \
+	if [ "$litmus" != false ] && $nvcc -std=c++17 -O2 -arch=native -I"$B/include" "$top/examples/embed/stream.cu" \
 		-o "$tmp/stream" -L"$B" -lgpuloom -Xlinker "-rpath=$B" >"$tmp/out" 2>&1 && "$tmp/stream" >>"$tmp/out" 2>&1; then
 		passed=$((passed + 1))
 		echo "  ok  $(tail -n 1 "$tmp/out")"

@@ -513,7 +513,7 @@ requests() {
 
 litmus() {
 	top=$(dirname "$0")/../..
-	if $litmus -I"$top/core/include" -I"$top/plugins/device_cuda/include" -I"$top/plugins/device_hip/include" \
+	if $litmus -I"$B/include" \
 		-o "$tmp/litmus" "$top/tests/gpu/litmus.cu" >"$tmp/out" 2>&1; then
 		if "$tmp/litmus"; then
 			passed=$((passed + 1))

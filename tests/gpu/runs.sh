@@ -596,7 +596,7 @@ noncoherent_runs() {
 	done
 	grep -q "\"name\":\"$device:0\"" "$tmp/trace.json" || fail "the timeline does not name $device:0"
 	# An embedding program submits tasks, more in each run.
-	cc -std=gnu11 -O2 -fPIC -shared -Icore/include examples/embed/collatz_ir.c -o "$tmp/collatz.so" ||
+	cc -std=gnu11 -O2 -fPIC -shared "-I$B/include" examples/embed/collatz_ir.c -o "$tmp/collatz.so" ||
 		fail 'no collatz.so'
 	FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sched_mgws.so $B/plugins/term_hcounter.so" \
 		FAKE_GPU_TASK="$tmp/collatz.so collatz_range" TEST_APART="cpu:0 $device:0" \
@@ -627,7 +627,7 @@ conformance() {
 		echo '		loom_fetch_add_relaxed_sys((uint64_t *)loom_at(c, t->data.ref), t->param[0]);'
 		echo '}'
 	} >"$tmp/validate.c"
-	cc -std=gnu11 -O2 -fPIC -shared -Icore/include "$tmp/validate.c" -o "$tmp/validate.so" || fail 'no validate.so'
+	cc -std=gnu11 -O2 -fPIC -shared "-I$B/include" "$tmp/validate.c" -o "$tmp/validate.so" || fail 'no validate.so'
 	FAKE_GPU=ranks FAKE_GPU_PLUGINS="$B/plugins/sched_mgws.so $B/plugins/term_hcounter.so" \
 		FAKE_GPU_TASK="$tmp/validate.so validate_task" expect 0 ' 7 passed, 0 failed, 0 skipped' "$G" validate \
 		device_$device --jobs 2 $(printf -- '--only device.%s ' copies keys adopt reports streams instances embeds)
@@ -643,7 +643,7 @@ resident_runs() {
 
 # Tests a program that embeds a stack: runs without copies, stops, time-outs, and errors of tasks.
 embed_runs() {
-	cc -std=gnu11 -O2 -fPIC -shared -Icore/include tests/gpu/embed_ir.c -o "$tmp/embed.so" || fail 'no embed.so'
+	cc -std=gnu11 -O2 -fPIC -shared "-I$B/include" tests/gpu/embed_ir.c -o "$tmp/embed.so" || fail 'no embed.so'
 	! in_check || embed $device:0
 	! in_check || embed $device:0 TEST_GPU_QUICK=1
 	if [ -n "$brief" ]; then

@@ -349,7 +349,7 @@ enum {
 	LOOM_SHAPE_TIME_SLICED = 4,
 	/* The device supports LOOM_LAUNCH_KEPT. */
 	LOOM_SHAPE_KEEPS = 8,
-	/* A GPU of NVIDIA with the instruction mma.sync for matrices of float16 and bfloat16. */
+	/* Warps multiply matrices of float16 and bfloat16 as plugins/workloads/tasks/tile.dev.h does. */
 	LOOM_SHAPE_PRODUCTS = 16,
 };
 
@@ -479,7 +479,7 @@ struct loom_space {
 
 /* A key by which other processes of this host open a device's memory. Its bytes must be passed on unchanged. */
 struct loom_memory_key {
-	char maker[16]; /* kind of the device, such as "cuda"; "": no key */
+	char maker[16]; /* kind of the device, such as "cpu"; "": no key */
 	unsigned char bytes[112];
 };
 

@@ -21,9 +21,7 @@ LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t) {}
 LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t) {}
 
 /* The attribute lets the kernel index the parameter without a copy of it in local memory. */
-#ifdef __CUDACC__
-#define LOOM_GPU_CONSTANT __grid_constant__
-#else
+#ifndef LOOM_GPU_CONSTANT
 #define LOOM_GPU_CONSTANT
 #endif
 

@@ -66,18 +66,19 @@ static void add_head(struct loom__text *out, const struct compose_target *t)
 	if (t->defines)
 		loom__text_put(out, t->defines, strlen(t->defines));
 	loom__text_add(out,
+		 "#define LOOM_DEVICE_LAYER <%s>\n"
 		 "#define LOOM_DEVICE_COMPILE 1\n"
 		 "#define LOOM_LANES %u\n"
 		 "#define LOOM_WORKERS_PER_BLOCK %u\n"
 		 "#define LOOM_BLOCKS %u\n"
 		 "#define LOOM_NESTING_MAX %uu\n",
-		 t->lanes, t->per_block, t->blocks, t->nesting);
+		 t->layer->name, t->lanes, t->per_block, t->blocks, t->nesting);
 	for (size_t i = 0; i < COUNT(kind_names); i++)
 		if (i > LOOM_KIND_NONE && i != LOOM_TRANSPORT)
 			loom__text_add(out, "#include <gpuloom/%s.h>\n", kind_names[i]);
 	loom__text_add(out, "#include <gpuloom/dev/dev.h>\n"
 		      "#include \"gpu.dev.h\"\n");
-	loom__text_put(out, t->dialect, strlen(t->dialect));
+	loom__text_put(out, t->layer->dialect, strlen(t->layer->dialect));
 }
 
 /* Adds the source of a plug-in. Puts the plug-in's name before each file name (LOOM_CODE_FILE). */

@@ -9,9 +9,15 @@
 
 #include "lib/text.h"
 
+/* What a back end knows about the language of its device. */
+struct compose_layer {
+	const char *name, *text; /* the device layer: its name in #include, such as "gpuloom/dev/cuda.h", and its text */
+	const char *dialect; /* text of keywords, such as cuda.dev.h; "": none */
+};
+
 struct compose_target {
 	const char *label;   /* name of the device in messages, such as "cuda:0" */
-	const char *dialect; /* text of cuda.dev.h or hip.dev.h */
+	const struct compose_layer *layer;
 	const char *kernel;  /* text with the kernel, which follows the policies; NULL: that of kernel.dev.h */
 	const char *defines; /* first lines of the program; NULL: none */
 	uint32_t lanes;      /* threads per worker */
@@ -27,9 +33,6 @@ struct compose_target {
 #define COMPOSE_LAUNCH "loom_gpu"
 /* The kernel of the program for collectives, which has no such record. */
 #define COMPOSE_COLLECTIVE "loom_gpu_collective"
-
-extern const char *const compose_cuda; /* the text of cuda.dev.h */
-extern const char *const compose_hip;  /* the text of hip.dev.h */
 
 /* Returns 1 if a policy of the program needs a monitor's wave in each block. */
 int compose_watches(const struct loom_program *program);
@@ -62,7 +65,7 @@ int compose_probe(const struct loom_host *host, const struct compose_target *tar
 int compose_collective(const struct loom_host *host, const struct compose_target *target, struct loom__text *out,
 		       struct loom_error *err);
 
-/* Returns the *n headers of the program. A header appears once under each name that an #include uses. */
+/* Returns the *n headers of the program, without the device layer of compose_target. A header appears once under each name that an #include uses. */
 struct compose_header {
 	const char *name, *text;
 };

@@ -21,21 +21,18 @@ LOOM_EMBED(text_gpu_layer, "gpuloom/dev/gpu.h");
 LOOM_EMBED(text_cpu, "gpuloom/dev/cpu.h");
 LOOM_EMBED(text_futex, "gpuloom/dev/futex.h");
 LOOM_EMBED(text_libc, "gpuloom/dev/libc.h");
-LOOM_EMBED(text_cuda, "gpuloom/dev/cuda.h");
-LOOM_EMBED(text_hip, "gpuloom/dev/hip.h");
+LOOM_EMBED(text_layer, "gpuloom/dev/layer.h");
+LOOM_EMBED(text_gpu_ir_layer, "gpuloom/dev/gpu_ir.h");
 LOOM_EMBED(text_probe, "gpuloom/dev/probe.h");
 LOOM_EMBED(text_after, "gpuloom/dev/after.h");
 LOOM_EMBED(text_trace, "gpuloom/dev/trace.h");
 LOOM_EMBED(text_collective, "gpuloom/dev/collective.h");
-LOOM_EMBED(text_sim, "sim.h");
 LOOM_EMBED(text_gpu, "gpu.dev.h");
 LOOM_EMBED(text_collective_kernel, "collective.dev.h");
 LOOM_EMBED(text_kernel, "kernel.dev.h");
 LOOM_EMBED(text_quick, "quick.dev.h");
 LOOM_EMBED(text_gpu_ir, "ir.dev.h");
 LOOM_EMBED(text_ir, "gpuloom/dev/ir.h");
-LOOM_EMBED(text_dialect_cuda, "cuda.dev.h");
-LOOM_EMBED(text_dialect_hip, "hip.dev.h");
 
 /* The names under which a header can be included. A run-time compiler compares them with the text of an #include. */
 #define TOP(name)                                                                                                      \
@@ -68,9 +65,7 @@ static const struct compose_header headers[] = {
     DEV(cpu),
     DEV(futex),
     DEV(libc),
-    DEV(cuda),
-    DEV(hip),
-    DEV(sim),
+    DEV(layer),
     DEV(probe),
     DEV(after),
     DEV(trace),
@@ -79,15 +74,13 @@ static const struct compose_header headers[] = {
     {"gpu.h", text_gpu_layer},
     {"gpuloom/dev/gpu.h", text_gpu_layer},
     {"dev/gpu.h", text_gpu_layer},
+    {"gpuloom/dev/gpu_ir.h", text_gpu_ir_layer},
     {"gpu.dev.h", text_gpu},
     {"collective.dev.h", text_collective_kernel},
     {"kernel.dev.h", text_kernel},
     {"quick.dev.h", text_quick},
     {"ir.dev.h", text_gpu_ir},
 };
-
-const char *const compose_cuda = text_dialect_cuda;
-const char *const compose_hip = text_dialect_hip;
 
 const struct compose_header *compose_headers(size_t *n)
 {

@@ -32,7 +32,7 @@ static int is_file(const struct compose_header *header)
 }
 
 /* Writes the headers to folder/gpuloom and folder/gpuloom/dev. */
-static int write_headers(const char *folder)
+static int write_headers(const char *folder, const struct compose_layer *layer)
 {
 	char path[PATH_MAX];
 	size_t n;
@@ -47,7 +47,8 @@ static int write_headers(const char *folder)
 		snprintf(path, sizeof(path), "%s/%s", folder, header[i].name);
 		rc = write_file(path, header[i].text);
 	}
-	return rc;
+	snprintf(path, sizeof(path), "%s/%s", folder, layer ? layer->name : "");
+	return rc || !layer ? rc : write_file(path, layer->text);
 }
 
 static int write_program(const char *folder, const struct hostcc_want *want)
@@ -184,7 +185,7 @@ static int load(const struct loom_host *host, const struct hostcc_want *want, co
 			 noexec ? "; that folder may be mounted noexec: name another one in TMPDIR" : "");
 }
 
-static void remove_all(const char *folder)
+static void remove_all(const char *folder, const struct compose_layer *layer)
 {
 	static const char *const files[] = {"program.c", "program.so", "log", "status"};
 	static const char *const folders[] = {"/gpuloom/dev", "/gpuloom", ""};
@@ -196,6 +197,8 @@ static void remove_all(const char *folder)
 		if (is_file(&header[i]))
 			unlink(path);
 	}
+	snprintf(path, sizeof(path), "%s/%s", folder, layer ? layer->name : "");
+	unlink(path);
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
 		unlink(path);
@@ -222,7 +225,7 @@ int hostcc_load(const struct loom_host *host, const struct hostcc_want *want, vo
 	snprintf(folder, sizeof(folder), "%s/gpuloom-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	if (!mkdtemp(folder))
 		return LOOM_FAIL(host, err, LOOM_EIO, "%s: %s: %s", want->label, folder, strerror(errno));
-	if (write_headers(folder) || write_program(folder, want)) {
+	if (write_headers(folder, want->layer) || write_program(folder, want)) {
 		rc = LOOM_FAIL(host, err, LOOM_EIO, "%s: %s cannot be written: %s", want->label, folder,
 			       strerror(errno));
 	} else {
@@ -230,6 +233,6 @@ int hostcc_load(const struct loom_host *host, const struct hostcc_want *want, vo
 		int status = run_compiler(folder, want, why, sizeof(why));
 		rc = status ? fail_compile(host, want, folder, status, why, err) : load(host, want, folder, so, err);
 	}
-	remove_all(folder);
+	remove_all(folder, want->layer);
 	return rc;
 }

@@ -6,11 +6,14 @@
 
 #include <gpuloom/plugin.h>
 
+struct compose_layer;
+
 struct hostcc_want {
 	const char *label; /* name of the device in messages, such as "cpu:0" */
 	const char *what;  /* what the program contains, as a plural noun for messages: "task functions" */
 	int cpp;           /* 1: GNU C++20, compiled by $CXX or c++; 0: GNU C11, compiled by $CC or cc */
 	const char *text;
+	const struct compose_layer *layer; /* device layer of a composed program; NULL: that of CPUs */
 };
 
 /* Compiles and loads the program. *so is a handle of dlopen(), which is never closed. */

@@ -10,7 +10,7 @@ enum { COLLECTIVE_THREADS = 512 };
 static int prepare(struct gpu *d, struct loom_error *err)
 {
 	struct compose_target target = {.label = d->name,
-					.dialect = *d->driver->dialect,
+					.layer = d->driver->compiler->layer,
 					.defines = d->defines,
 					.lanes = COLLECTIVE_THREADS,
 					.per_block = 1,

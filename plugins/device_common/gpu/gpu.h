@@ -147,7 +147,6 @@ struct gpu_driver {
 	 * none. */
 	const char *call, *call_fix;
 	const char *time_slicing_fix; /* how kernels of several processes can run concurrently; NULL: unknown */
-	const char *const *dialect;   /* keywords for composed programs: compose_cuda or compose_hip */
 	const struct rtc_kind *compiler;
 	int out_of_memory;   /* the driver's code for a lack of memory */
 	int most_registers;  /* limit on the registers of a thread */

@@ -32,6 +32,7 @@ static int make_key(struct gpu *d, const struct gpu_program *program, struct loo
 	for (size_t i = 0; i < count; i++)
 		if (i == 0 || header[i].text != header[i - 1].text)
 			loom__text_add(key, "\n%s", header[i].text);
+	loom__text_add(key, "\n%s", d->driver->compiler->layer->text);
 	loom__text_add(key, "\n%s", program->text.at);
 	for (uint32_t i = 0; i < program->irs; i++) {
 		loom__text_add(key, "\n%llu bytes of IR:\n", (unsigned long long)program->ir[i]->bytes);
@@ -133,7 +134,7 @@ int gpu_build(void *self, const struct loom_program *program, struct loom_error 
 	uint64_t local_bytes = LOOM_HAS(program, local_bytes) ? program->local_bytes : 0;
 	shape_bind(d, LOOM_HAS(program, registers) ? program->registers : 0, local_bytes);
 	struct compose_target target = {.label = d->name,
-					.dialect = *d->driver->dialect,
+					.layer = d->driver->compiler->layer,
 					.defines = d->defines,
 					.lanes = d->lanes,
 					.per_block = d->per_block,
@@ -182,7 +183,7 @@ int gpu_build(void *self, const struct loom_program *program, struct loom_error 
 int program_probe(struct gpu *d, struct loom_error *err)
 {
 	struct compose_target target = {.label = d->name,
-					.dialect = *d->driver->dialect,
+					.layer = d->driver->compiler->layer,
 					.defines = d->defines,
 					.lanes = (uint32_t)d->limits.wave,
 					.per_block = 1,

@@ -145,12 +145,14 @@ int rtc_run(const struct loom_host *host, const char *label, const struct rtc *c
 	void *program;
 	if ((want == RTC_IR && !c->ir) || (want == RTC_ASSEMBLY && !c->assembly))
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "%s: %s gives no code that can be linked", label, title);
-	if (count > COUNT(header_text))
+	if (count >= COUNT(header_text))
 		return LOOM_FAIL(host, err, LOOM_EINTERNAL, "%s: too many headers", label);
 	for (size_t i = 0; i < count; i++) {
 		header_text[i] = header[i].text;
 		header_name[i] = header[i].name;
 	}
+	header_text[count] = c->kind->layer->text;
+	header_name[count++] = c->kind->layer->name;
 	*out = (struct compiled){0};
 	int rc = c->create(&program, text, "gpuloom", (int)count, header_text, header_name);
 	if (rc != 0)

@@ -6,7 +6,9 @@
 
 #include <gpuloom/plugin.h>
 
+struct compose_layer;
 struct rtc_kind {
+	const struct compose_layer *layer; /* the device layer of the programs that it compiles */
 	const char *title;         /* name of the compiler: "NVRTC" */
 	const char *prefix;        /* prefix of its functions: "nvrtc" */
 	const char *code;          /* the compiler's name for machine code: "CUBIN" */

@@ -53,7 +53,7 @@ LOOM_FN uint64_t primitives_cycles(const struct loom_ctx *c)
 	(void)c;
 	asm volatile("mov.u64 %0, %%clock64;" : "=l"(now)::"memory");
 	return now;
-#elif defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM)
+#elif defined(LOOM_REAL_GPU)
 	(void)c;
 	return __builtin_readcyclecounter();
 #else
@@ -66,7 +66,7 @@ LOOM_FN void primitives_keep(float *x)
 {
 #if defined(__CUDA_ARCH__)
 	asm volatile("" : "+f"(*x)::"memory");
-#elif defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM)
+#elif defined(LOOM_REAL_GPU)
 	asm volatile("" : "+v"(*x)::"memory");
 #else
 	asm volatile("" : "+m"(*x)::"memory");
@@ -81,7 +81,7 @@ LOOM_FN void primitives_sync_mask(struct loom_ctx *c, uint32_t mask)
 #if defined(__CUDA_ARCH__)
 	(void)c;
 	__syncwarp(mask);
-#elif defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM)
+#elif defined(LOOM_REAL_GPU)
 	(void)c, (void)mask;
 	__builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
 	__builtin_amdgcn_wave_barrier();

@@ -39,7 +39,7 @@
 /* Tile of a lane. Forward pass: SGD_SAMPLES samples by SGD_NEURONS neurons. Backward pass and gradients: SGD_ROWS
  * samples or neurons by SGD_WIDE columns. */
 #define SGD_NEURONS 4u
-#if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM) /* a worker of a simulated GPU may have only one lane */
+#if defined(LOOM_REAL_GPU) /* a worker of a simulated GPU may have only one lane */
 #define SGD_SAMPLES 8u
 #define SGD_ROWS 8u
 #define SGD_PARTS 8u

@@ -21,11 +21,11 @@ workload_uts_LIBS := -lm
 workload_contains_SRC := $D/workload_contains.c $D/contains_files.c $D/contains_read.c $D/contains_corpus.c
 workload_contains_CFLAGS := -I$D
 workload_contains_LIBS := -lz -lm
-workload_ragged_SRC := $D/workload_ragged.c $D/ragged_lengths.c lib/text.c
+workload_ragged_SRC := $D/workload_ragged.c $D/ragged_lengths.c $(SDK)lib/text.c
 # A tile's inner loops have eight steps: -O3 makes vectors of them.
 workload_ragged_CFLAGS := -I$D -O3
 workload_ragged_LIBS := -lm
-workload_makespan_SRC := $D/workload_makespan.c $D/ragged_lengths.c plugins/sched_common/costs.c lib/text.c
+workload_makespan_SRC := $D/workload_makespan.c $D/ragged_lengths.c $(SDK)plugins/sched_common/costs.c $(SDK)lib/text.c
 workload_makespan_CFLAGS := -I$D
 workload_makespan_LIBS := -lcjson -lm
 workload_experts_SRC := $D/workload_experts.c $D/experts_routing.c

@@ -13,7 +13,7 @@
 #endif
 
 /* A worker of a real GPU first copies tiles into shared memory. Elsewhere tasks read tiles in place. */
-#if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM)
+#if defined(LOOM_REAL_GPU)
 #define TILE_STAGED 1
 #define TILE_UNROLL _Pragma("unroll")
 #else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device layer: the functions that device code calls, in one source for CPUs (C11), CUDA, HIP and simulated GPUs. A
- * workload needs the first three groups. A back end that lacks a name fails to compile, because no weaker fallback
- * exists.
+/* The device layer: the functions that device code calls, in one source for CPUs (C11) and for GPUs (C++20). A workload
+ * needs the first three groups. The header LOOM_DEVICE_LAYER implements them on a device; the back end of the device defines
+ * this macro. A layer that lacks a name fails to compile, because no weaker fallback exists.
  *
  * "Collective" means that all lanes of the worker make the call. Names contain their memory order and scope: `dev` means
  * the workers of one device, `sys` means all devices and the host. On a CPU both mean the same.
@@ -83,10 +83,6 @@
 
 #include "ctx.h"
 
-#ifndef LOOM_SIM
-#define loom_stream(c, n) ((void)(c), (void)(n))
-#endif
-
 /* LOOM_IS_SINGLE_LANE() is the constant 0 in a program for GPUs whose scheduler gives no lane a task of its own. */
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SINGLE_LANE)
 #define LOOM_IS_SINGLE_LANE(c) 0
@@ -94,16 +90,13 @@
 #define LOOM_IS_SINGLE_LANE(c) ((c)->single_lane != 0)
 #endif
 
-#if defined(LOOM_SIM)
-#include "sim.h"
-#elif defined(__CUDACC__)
-#include <gpuloom/dev/cuda.h>
-#elif defined(__HIPCC__) || defined(__HIP__)
-#include <gpuloom/dev/hip.h>
-#elif defined(__GNUC__)
-#include "cpu.h"
-#else
-#error "gpuloom: no device layer for this compiler: see gpuloom/dev/dev.h"
+#ifndef LOOM_DEVICE_LAYER
+#define LOOM_DEVICE_LAYER <gpuloom/dev/layer.h>
+#endif
+#include LOOM_DEVICE_LAYER
+
+#ifndef loom_stream
+#define loom_stream(c, n) ((void)(c), (void)(n))
 #endif
 
 /* For a loop that waits or is rarely executed. Compilers for GPUs would unroll it if its bound is constant. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For task functions that an embedding program compiles itself (loom_stack_ir). Include this header first, and compile
- * the file to PTX or LTO-IR (nvcc), or to a shared object (cc). The same file serves both:
+ * the file to IR that the device links, such as PTX, or to a shared object (cc). The same file serves both:
  *
  *   #include <gpuloom/dev/ir.h>
  *   LOOM_IR_TASK(NAME)            ... for each task function that the stack registers
@@ -18,36 +18,10 @@
 #define LOOM_IR_NAME(what, name) loom_ir1_##what##_##name
 #define LOOM_IR_PREFIX "loom_ir1_"
 
-#if defined(__CUDACC__) || defined(__HIPCC__) || defined(__HIP__)
-#define LOOM_POLICY_sched loom_ir1_sched
-#define LOOM_NESTING_MAX 0u
-#define LOOM_IR_LANES                                                                              \
-	extern "C" __device__ void loom_ir1_barrier_lanes(struct loom_ctx *c);                     \
-	extern "C" __device__ uint64_t loom_ir1_from_lane0(struct loom_ctx *c, uint64_t value);    \
-	extern "C" __device__ struct loom_ctl *loom_ir1_host_ctl(void);                            \
-	LOOM_FN void loom_barrier_lanes(struct loom_ctx *c) { loom_ir1_barrier_lanes(c); }         \
-	LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)                       \
-	{                                                                                          \
-		return loom_ir1_from_lane0(c, value);                                              \
-	}
-#define LOOM_HOST_CTL(c) loom_ir1_host_ctl()
 #include "dev.h"
 #include "../sched.h"
 
-extern "C" __device__ int loom_ir1_sched_spawn(struct loom_ctx *c, const struct loom_task *task);
-
-#define LOOM_IR_TAG(name) LOOM_IR_NAME(tag, name)()
-#define LOOM_IR_TASK(name)                                                                         \
-	LOOM_FN void name(struct loom_ctx *c, const struct loom_task *t);                          \
-	extern "C" __device__ uint32_t LOOM_IR_NAME(tag, name)(void);                              \
-	extern "C" __device__ void LOOM_IR_NAME(task, name)(struct loom_ctx *c, const struct loom_task *t) \
-	{                                                                                          \
-		name(c, t);                                                                        \
-	}
-#else
-#include "dev.h"
-#include "../sched.h"
-
+#ifndef LOOM_IR_TASK /* the device layer of a GPU defines it */
 /* The device that loads the object stores the tag in this variable. */
 #define LOOM_IR_TAG(name) LOOM_IR_NAME(tag, name)
 #define LOOM_IR_TASK(name)                                                                         \

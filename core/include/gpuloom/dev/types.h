@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fixed-width types: those of the C library, or own definitions if a run-time compiler has no C library. */
+/* Fixed-width types: those of the C library, or own definitions if a run-time compiler has no C library. A back end
+ * whose compiler has uint64_t as unsigned long long defines LOOM_INT64_IS_LONG_LONG. */
 #ifndef GPULOOM_DEV_TYPES_H
 #define GPULOOM_DEV_TYPES_H
 
-#if !defined(LOOM_DEVICE_COMPILE) && !defined(__CUDACC_RTC__)
+#if !defined(LOOM_DEVICE_COMPILE) && __has_include(<stdint.h>)
 #include <stddef.h>
 #include <stdint.h>
 #else
@@ -13,8 +14,7 @@ typedef int int32_t;
 typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
-/* hipRTC defines some of these types. It is legal to repeat a typedef of the same type. */
-#ifdef __HIP__
+#ifdef LOOM_INT64_IS_LONG_LONG
 typedef signed long long int64_t;
 typedef unsigned long long uint64_t;
 #else

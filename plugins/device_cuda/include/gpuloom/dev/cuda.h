@@ -11,9 +11,17 @@
 #define GPULOOM_DEV_CUDA_H
 
 #include <gpuloom/dev/ctx.h>
+#ifdef LOOM_IR
+#include <gpuloom/dev/gpu_ir.h>
+#endif
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
 #error "gpuloom: below compute capability 7.0 there are no memory orders and scopes"
+#endif
+
+/* Plug-ins test this where the code for threads of the host would be slow on a GPU. */
+#ifdef LOOM_DEVICE_COMPILE
+#define LOOM_REAL_GPU 1
 #endif
 
 #define LOOM_FN static __device__ __forceinline__ __attribute__((unused))
@@ -416,6 +424,25 @@ LOOM_FN int loom_poll_due(struct loom_ctx *c)
 	return due;
 }
 #endif
+
+/* For gpuloom/dev/collective.h. */
+#define LOOM_COMM_SYNC() __syncthreads()
+#define LOOM_COMM_ANY(x) __syncthreads_or(x)
+#define LOOM_COMM_ALIAS
+#define LOOM_OWN_HALF
+LOOM_FN float loom_comm_from_half(uint32_t h)
+{
+	float f;
+	asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"((unsigned short)h));
+	return f;
+}
+
+LOOM_FN uint32_t loom_comm_to_half(float f)
+{
+	unsigned short h;
+	asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
+	return h;
+}
 
 #include <gpuloom/dev/gpu.h>
 

@@ -16,6 +16,14 @@
 #endif
 
 #include <gpuloom/dev/ctx.h>
+#ifdef LOOM_IR
+#include <gpuloom/dev/gpu_ir.h>
+#endif
+
+/* Plug-ins test this where the code for threads of the host would be slow on a GPU. */
+#ifdef LOOM_DEVICE_COMPILE
+#define LOOM_REAL_GPU 1
+#endif
 
 #define LOOM_FN static __device__ __attribute__((always_inline, unused))
 
@@ -209,6 +217,10 @@ LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 }
 #define LOOM_SLOTS_IN_TURN
 #endif
+
+/* For gpuloom/dev/collective.h. */
+#define LOOM_COMM_SYNC() __syncthreads()
+#define LOOM_COMM_ANY(x) __syncthreads_or(x)
 
 #include <gpuloom/dev/gpu.h>
 

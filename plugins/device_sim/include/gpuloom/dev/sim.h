@@ -281,7 +281,7 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 #define LOOM_COMPUTED(word) ((void)(word))
 #define LOOM_YIELD()        loom_sim_spend(0)
 
-#include "gpu.h"
+#include <gpuloom/dev/gpu.h>
 
 /* Outlining saves no registers in a program for the host, so these calls are inlined. */
 #undef LOOM_OUTLINED

@@ -34,8 +34,8 @@
 #ifndef GPULOOM_DEV_COLLECTIVE_H
 #define GPULOOM_DEV_COLLECTIVE_H
 
-#include "dev.h"
-#include "../comm.h"
+#include <gpuloom/dev/dev.h>
+#include <gpuloom/comm.h>
 
 #ifdef LOOM_FN
 
@@ -55,9 +55,7 @@ struct loom_comm_flag {
 	uint64_t pad[4];
 };
 /* Types for memory of the program, whose elements have another type. */
-#ifdef __CUDACC__
-#define LOOM_COMM_ALIAS
-#else
+#ifndef LOOM_COMM_ALIAS
 #define LOOM_COMM_ALIAS __attribute__((may_alias))
 #endif
 typedef uint64_t LOOM_COMM_ALIAS loom_comm_word8;
@@ -103,10 +101,10 @@ LOOM_FN uint64_t loom_comm_bytes(const struct loom_comm_view *v)
 
 /* ---- waits ------------------------------------------------------------------------------------------------- */
 
-#if defined(__CUDACC__) || defined(__HIPCC__) || defined(__HIP__) || defined(__CUDACC_RTC__)
+/* The layer of a GPU defines the barrier of a block, LOOM_COMM_SYNC(), and LOOM_COMM_ANY(x), the barrier that returns whether x
+ * is not 0 in any thread. */
+#ifdef LOOM_COMM_SYNC
 #define LOOM_COMM_IS_GPU
-#define LOOM_COMM_SYNC() __syncthreads()
-#define LOOM_COMM_ANY(x) __syncthreads_or(x)
 #define LOOM_COMM_PAUSE(polls) ((void)(polls))
 #define LOOM_COMM_UNROLL _Pragma("unroll")
 #else /* a block has one thread */
@@ -263,21 +261,7 @@ LOOM_FN uint32_t loom_comm_to_bfloat16(float f)
 	return (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
 }
 
-#ifdef __CUDACC__
-LOOM_FN float loom_comm_from_half(uint32_t h)
-{
-	float f;
-	asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"((unsigned short)h));
-	return f;
-}
-
-LOOM_FN uint32_t loom_comm_to_half(float f)
-{
-	unsigned short h;
-	asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
-	return h;
-}
-#else
+#ifndef LOOM_OWN_HALF /* a layer may convert by instructions of its device */
 LOOM_FN float loom_comm_from_half(uint32_t h)
 {
 	uint32_t sign = (h & 0x8000u) << 16, rest = h & 0x7fffu;

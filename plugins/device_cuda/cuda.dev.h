@@ -2,6 +2,7 @@
 /* CUDA's keywords for composed programs. Included before kernel.dev.h. */
 #define LOOM_DEVICE __device__
 #define LOOM_NOINLINE __noinline__
+#define LOOM_GPU_CONSTANT __grid_constant__
 #define LOOM_DEVICE_CONSTANT(declaration) extern "C" { __constant__ declaration; }
 #ifndef LOOM_GPU_WATCH_LANES
 #define LOOM_GPU_WATCH_LANES 0

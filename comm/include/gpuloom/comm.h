@@ -23,8 +23,8 @@
 #ifndef GPULOOM_COMM_H
 #define GPULOOM_COMM_H
 
-#include "dev/types.h"
-#include "error.h"
+#include <gpuloom/dev/types.h>
+#include <gpuloom/error.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device layer on CPUs, with C11 atomics. Lanes are threads. dev.h describes the functions. */
-#ifndef GPULOOM_DEV_CPU_H
-#define GPULOOM_DEV_CPU_H
+/* The device layer on CPUs, with C11 atomics. Lanes are threads. dev.h describes the functions. It also serves for programs that
+ * are composed as for GPUs (LOOM_DEVICE_COMPILE) and compiled for threads of the host, with one lane per worker. */
+#ifndef GPULOOM_DEV_THREADS_H
+#define GPULOOM_DEV_THREADS_H
 
-#include "ctx.h"
-#include "futex.h"
-#include "libc.h"
+#include <gpuloom/dev/ctx.h>
+#include <gpuloom/dev/futex.h>
+#include <gpuloom/dev/libc.h>
 
 #define LOOM_FN static inline __attribute__((unused))
 
@@ -120,12 +121,6 @@ LOOM_FN void loom_relax(void)
 #endif
 }
 
-LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state what)
-{
-	if (c->lane == 0 && c->counters)
-		__atomic_store_n(&c->counters->state, (uint64_t)what, __ATOMIC_RELAXED);
-}
-
 /* A workaround for the EEVDF scheduler of Linux 6.6 and later, measured on 6.18. When a thread of a session or control
  * group sleeps or wakes, 6.18 computes the weight of the group again, and adds to its credit. Suppose that one thread
  * sleeps and wakes some hundred times a second, and that another thread of the group can always run on that core. Then
@@ -207,8 +202,8 @@ LOOM_FN uint32_t loom_lowest_bit(uint64_t v)
 	return (uint32_t)__builtin_ctzll(v);
 }
 
-#ifndef LOOM_OWN_SLEEP /* a test may define LOOM_OWN_SLEEP and other waits */
-#define LOOM_OWN_SLEEP
+/* A test may define LOOM_OWN_SLEEP and other waits. In a composed program policies do not sleep, as on a GPU. */
+#ifndef LOOM_OWN_SLEEP
 LOOM_FN void loom_pause(const struct loom_ctx *c)
 {
 	LOOM_YIELD_WAITS();
@@ -217,14 +212,14 @@ LOOM_FN void loom_pause(const struct loom_ctx *c)
 	else
 		loom_relax();
 }
-
+#ifndef LOOM_DEVICE_COMPILE
 LOOM_FN void loom_yield(const struct loom_ctx *c)
 {
 	(void)c;
 	LOOM_YIELD_WAITS();
 	loom_cpu_yield();
 }
-
+#define LOOM_OWN_SLEEP
 /* The futex is not FUTEX_PRIVATE, because workers of a stack may be threads of several processes. */
 LOOM_FN void loom_sleep_on(const struct loom_ctx *c, uint32_t *word, uint32_t seen, uint64_t most_ns)
 {
@@ -246,7 +241,7 @@ LOOM_FN void loom_wake(const struct loom_ctx *c, uint32_t *word, uint32_t most)
 	loom_futex_wake(word, most, 0);
 }
 #endif
-
+#endif
 LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 {
 	struct timespec t;
@@ -255,6 +250,44 @@ LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+#ifdef LOOM_DEVICE_COMPILE
+#define __device__
+#ifndef offsetof
+#define offsetof(type, member) __builtin_offsetof(type, member)
+#endif
+#define LOOM_COMPUTED(word) ((void)(word))
+#define LOOM_PAUSE_NS 32
+LOOM_FN void loom_nanosleep(uint32_t ns)
+{
+	struct timespec nap;
+	nap.tv_sec = 0;
+	nap.tv_nsec = (long)ns;
+	nanosleep(&nap, NULL);
+}
+
+LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
+{
+	(void)c;
+}
+
+LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
+{
+	(void)c;
+	return value;
+}
+
+#include <gpuloom/dev/gpu.h>
+
+/* Outlining saves no registers in a program for the host, so these calls are inlined. */
+#undef LOOM_OUTLINED
+#undef LOOM_OUTLINED_COLLECTIVE
+#else
+LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state what)
+{
+	if (c->lane == 0 && c->counters)
+		__atomic_store_n(&c->counters->state, (uint64_t)what, __ATOMIC_RELAXED);
+}
+#define GPULOOM_DEV_CPU_H /* device code tests this: it is compiled into plug-ins for CPUs, and may sleep and call the C library */
 /* State that the lanes of a worker share. They are threads of one process. */
 struct loom_lanes {
 	uint32_t arrived;
@@ -309,5 +342,6 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 
 #define LOOM_TASKS_IN_TABLE          /* dev.h runs tasks by the table `task` of the context if this is defined */
 #define LOOM_NESTING_MAX 0x7fffffffu /* no limit here, because the scheduler knows the size of its stacks */
+#endif
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef GPULOOM_DEV_GPU_H
 #define GPULOOM_DEV_GPU_H
 
-#include "ctx.h"
+#include <gpuloom/dev/ctx.h>
 
 #ifdef LOOM_FN
 
@@ -33,10 +33,12 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 #endif
 
 /* GPUs do not speculate stores, so stores after a branch follow this load. */
+#ifndef loom_load_guard_dev
 LOOM_FN uint64_t loom_load_guard_dev(const uint64_t *p)
 {
 	return loom_load_relaxed_dev(p);
 }
+#endif
 
 /* A poll between short tasks loads words that others change. Such a load takes as long as several tasks, and the
  * processor stalls if it needs the value before it has arrived. So each poll uses the values that the poll before it

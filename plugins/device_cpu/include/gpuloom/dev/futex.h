@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
-#include "libc.h"
+#include <gpuloom/dev/libc.h>
 
 /* Sleeps while *word is `seen`. The sleep ends by a wake, at `until_ns` on CLOCK_MONOTONIC (0: no deadline), or without
  * a reason. Returns 1 if until_ns has passed. `mine` is FUTEX_PRIVATE_FLAG if no other process maps the word, else
