@@ -318,7 +318,7 @@ for unit in ms s more; do
 		--json "$tmp/w-$unit.json" || fail "a run in $unit"
 done
 expect 2 "'wait' is in ms in w-ms and in s in w-s" "$G" compare "$tmp/w-ms.json" "$tmp/w-s.json" --metric wait
-for format in html md csv svg gp json; do
+for format in html md csv svg json; do
 	expect 2 "'wait' is in ms in .*w-ms.json and in s in .*w-s.json" "$G" report "$tmp/w-ms.json" "$tmp/w-s.json" \
 		--format $format
 done
@@ -343,10 +343,6 @@ chmod +x "$tmp/wait-both"
 expect 3 "'wait' has the unit 's' .* in this sample, 'ms'" "$G" run "$tmp/a.ini" \
 	--set "workload.exec.command=$tmp/wait-both" \
 	--samples 6 --set run.warmup=0
-# A gnuplot script contains its data, so no other file is written.
-echo kept >"$tmp/plot.csv"
-expect 0 '' "$G" report "$tmp/a.json" -o "$tmp/plot.gp"
-[ "$(cat "$tmp/plot.csv")" = kept ] || fail 'report -o plot.gp wrote plot.csv'
 if command -v rsvg-convert >/dev/null; then
 	expect 0 '' "$G" report tests/data/compare.json -o "$tmp/plot.png"
 	[ "$(head -c 4 "$tmp/plot.png" | tail -c 3)" = PNG ] || fail 'plot.png is no PNG'

@@ -17,7 +17,7 @@ static const struct loom__option options[] = {
      "output file, named " LOOM__REPORT_SUFFIXES " or .json; '-' is standard output. Default: "
      "Markdown to standard output",
       LOOM__AT(struct loom__report_args, output, STR), .letter = 'o', .writes = LOOM__WRITES_RESULT},
-    {"format", "FORMAT", "html, md, csv, svg, png, pdf, gp, junit or json, whatever the name of the file",
+    {"format", "FORMAT", "html, md, csv, svg, png, pdf, junit or json, whatever the name of the file",
      LOOM__AT(struct loom__report_args, format, STR)},
     {"metric", "NAME[,NAME]", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, metric, STR)},
     LOOM__OPTION_DERIVE(struct loom__report_args),
@@ -43,9 +43,8 @@ const struct loom__usage loom__report_usage = {
 	     "plug-in and no device. Several results of `gpuloom run` can share one report. Also reads files of\n"
 	     "hyperfine, Google Benchmark, nvbench, nccl-tests and OSU micro-benchmarks.\n",
     .notes = "  .html  one self-contained page      .csv   one row per sample\n"
-	     "  .md    tables for a pull request    .gp    a gnuplot script with its data\n"
-	     "  .svg   the plots                    .json  medians, intervals, effects\n"
-	     "  .xml   JUnit: rules of --fail-on\n"
+	     "  .md    tables for a pull request    .xml   JUnit: rules of --fail-on\n"
+	     "  .svg   the plots                    .json  all values of tables and plots\n"
 	     "  .png, .pdf  the plots, converted by rsvg-convert (Debian: librsvg2-bin)\n",
     .options = options,
     .examples = "report ab.json -o ab.html\ta page\n"
@@ -64,7 +63,7 @@ static enum loom__report_format format_of(const struct loom__cli *cli, const str
 		format = loom__report_format_of(a->output);
 	if (format == LOOM__REPORT_FORMATS)
 		loom__say_error(cli,
-				"report: unknown format '%s': choose html, md, csv, svg, png, pdf, gp, junit or json",
+				"report: unknown format '%s': choose html, md, csv, svg, png, pdf, junit or json",
 				a->format ? a->format : a->output);
 	return format;
 }
@@ -108,9 +107,6 @@ int loom__report_write(const struct loom__cli *cli, const struct loom__report_ar
 		break;
 	case LOOM__AS_JSON:
 		loom__report_summary(&t, view, settings);
-		break;
-	case LOOM__AS_GNUPLOT:
-		loom__report_gnuplot(&t, view, settings);
 		break;
 	case LOOM__AS_JUNIT:
 		loom__report_junit(&t, view);
