@@ -267,14 +267,29 @@ out:
 
 /* ---- output --------------------------------------------------------------------------------------- */
 
-/* Writes the reports of the document `json`. */
-static int report(const struct loom__cli *cli, const struct loom__compare_args *a, const char *json)
+/* Prints the table of the document `json`, the bars unless `table` is 0, and writes the reports. */
+static int report(const struct loom__cli *cli, const struct loom__compare_args *a, const char *json, int table,
+		  struct loom__text *bars)
 {
 	struct loom__doc doc;
+	struct loom__view view;
+	struct loom__text text = {0};
 	struct loom_error err;
 	int status = LOOM_EXIT_OK;
 	if (loom__doc_parse("this comparison", loom__must(strdup(json)), strlen(json), &doc, &err))
 		return loom__refuse(cli, LOOM_EXIT_FAILURE, "%s", err.text);
+	if (table && !a->quiet) {
+		if (loom__view_create(&doc, 1, &view, &err)) {
+			status = loom__refuse(cli, LOOM_EXIT_FAILURE, "%s", err.text);
+		} else {
+			loom__table_compare(&view, &text);
+			loom__view_free(&view);
+		}
+		loom__put_table(cli, &text);
+		loom__text_free(&text);
+	}
+	if (table)
+		loom__put_table(cli, bars);
 	for (size_t i = 0; i < a->output.n; i++) {
 		const struct loom__report_args args = {.output = a->output.at[i]};
 		int reported = loom__report(cli, &args, &doc, 1);
@@ -302,7 +317,7 @@ static int inconclusive(const struct loom__compare_args *a, const cJSON *doc)
 static int finish(const struct loom__cli *cli, const struct loom__compare_args *a, cJSON *doc)
 {
 	size_t failed = 0, undecided = 0;
-	struct loom__text bars = {0}, table = {0};
+	struct loom__text bars = {0};
 	struct loom_error err;
 	int status = LOOM_EXIT_OK, there = 0;
 	int whole = loom__json_length(loom__json_list(doc, "comparisons")) > 0;
@@ -312,21 +327,13 @@ static int finish(const struct loom__cli *cli, const struct loom__compare_args *
 		status = LOOM_EXIT_USAGE;
 	}
 	loom__must(loom__json_broken(doc) ? NULL : doc);
-	char *json = a->json || a->output.n ? loom__must(loom__json_print(doc, 1)) : NULL;
+	char *json = loom__must(loom__json_print(doc, 1));
 	if (a->json) {
 		int wrote = loom__put_result(cli, a->json, json, &there);
 		status = status ? status : wrote;
 	}
-	if (!a->quiet && !there) {
-		loom__compare_table(doc, &table);
-		loom__put_table(cli, &table);
-	}
-	if (!there)
-		loom__put_table(cli, &bars);
-	if (a->output.n) {
-		int reported = report(cli, a, json);
-		status = status ? status : reported;
-	}
+	int reported = report(cli, a, json, !there, &bars);
+	status = status ? status : reported;
 	if (undecided)
 		loom__say_warning(cli, "%zu rule%s of --fail-on could not be decided: more --blocks may help",
 				  undecided, undecided == 1 ? "" : "s");
@@ -335,7 +342,6 @@ static int finish(const struct loom__cli *cli, const struct loom__compare_args *
 	if (!status && a->strict && (inconclusive(a, doc) || undecided))
 		status = LOOM_EXIT_INCONCLUSIVE;
 	loom__text_free(&bars);
-	loom__text_free(&table);
 	free(json);
 	return status;
 }

@@ -43,11 +43,13 @@ void loom__verdict_grid(const struct loom__view *view, size_t rows, int remarks,
 				loom__gain_range(range, c->effect, c->low, c->high, c->better, "open"));
 		loom__grid_cell(g, 0, "%s", loom__p_value(p, isnan(c->p_holm) ? c->p : c->p_holm));
 		loom__grid_cell(g, 0, "%.0zu", c->blocks >= 0 && c->blocks < 1e12 ? (size_t)c->blocks : 0); /* 0: empty */
-		if (remarks && c->more_blocks > 0 && c->more_blocks < 1e6 && c->verdict == LOOM__V_INCONCLUSIVE)
-			loom__grid_cell(g, 0, "about %.0f more blocks needed%s%s", c->more_blocks,
-					*c->notes ? "; " : "", c->notes);
-		else if (remarks)
-			loom__grid_cell(g, 0, "%s", c->notes);
+		if (remarks) {
+			struct loom__text text = {0};
+			loom__verdict_remarks(view, c, "; ", &text);
+			const char *said = loom__must_text(&text);
+			loom__grid_cell(g, 0, "%s", said + strspn(said, "; "));
+			loom__text_free(&text);
+		}
 	}
 }
 

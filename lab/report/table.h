@@ -8,6 +8,7 @@
 #include "base/json.h"
 
 struct loom__view;
+struct loom__compared;
 struct loom__report_settings;
 
 /* The number of columns that tables and help texts keep to where they can. */
@@ -19,6 +20,12 @@ enum {
 };
 /* Appends a result document (gpuloom.result/1). `show` is a combination of LOOM__SHOW_X. */
 void loom__table_result(const cJSON *document, unsigned show, struct loom__text *out);
+
+/* Appends the verdicts of a comparison, a table per metric. */
+void loom__table_compare(const struct loom__view *view, struct loom__text *out);
+/* Appends what limits a verdict: missing blocks, the margin, notes. `between` separates them. */
+void loom__verdict_remarks(const struct loom__view *view, const struct loom__compared *c, const char *between,
+			   struct loom__text *out);
 
 /* Appends the configurations of a sweep, one per row, and its Pareto front. */
 void loom__table_sweep(const struct loom__view *view, const struct loom__report_settings *settings,
