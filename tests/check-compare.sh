@@ -327,15 +327,6 @@ expect 2 "'wait' is better when it is less in .*w-ms.json, and when it is more i
 expect 2 "'wait' is in ms in .*wait-ms.* and in s in .*wait-s" "$G" sweep "$tmp/a.ini" \
 	--vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-s" --samples 2 -o "$tmp/wait.jsonl"
 expect 2 "'wait' is in (ms|s) in .*exec.command=.*wait-(ms|s) and in (ms|s) in" "$G" report "$tmp/wait.jsonl"
-python3 - "$tmp/w-ms.json" "$tmp/w-old.json" <<'PY'
-import json, sys
-d = json.load(open(sys.argv[1]))
-d["started"] = "2020-01-01T00:00:00Z"
-d["metrics"]["wait"]["unit"] = "s"
-json.dump(d, open(sys.argv[2], "w"))
-PY
-expect 2 "'wait' is in s in .*w-old.json. and in ms in .*w-ms.json" "$G" history "$tmp/w-ms.json" "$tmp/w-old.json" \
-	--metric wait
 # All samples of a run must have one unit.
 printf '%s\n' '#!/bin/sh' "echo x >>$tmp/turns" "[ \$(wc -l <$tmp/turns) -le 2 ] && unit=ms || unit=s" \
 	"echo '{\"wait\": {\"value\": 5, \"unit\": \"'\$unit'\"}}'" >"$tmp/wait-both"

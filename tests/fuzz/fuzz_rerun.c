@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The input has up to three results. The target runs `gpuloom history` of them, as a table and as JSON, and `gpuloom
- * rerun` of the first result: its conf, and the list of changes. */
+/* The input is a result. The target runs `gpuloom rerun` of it: its conf, and the list of changes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,25 +7,6 @@
 #include "input.h"
 #include "formats.h"
 #include "cli/options.h"
-
-extern const struct loom__usage loom__history_usage;
-
-static void history(char *const *file, int files, int json)
-{
-	char command[] = "history", option[] = "--json", *argv[6] = {command}, *text;
-	size_t n;
-	struct loom__cli cli = {.out = open_memstream(&text, &n)};
-	memcpy(argv + 1, file, (size_t)files * sizeof(*file));
-	if (json)
-		argv[1 + files] = option;
-	int status = loom__command_run(&cli, &loom__history_usage, 1 + files + json, argv);
-	fclose(cli.out);
-	if (json && !status)
-		fuzz_is_json(text, n);
-	else
-		fuzz_is_text(text, n);
-	free(text);
-}
 
 static void rerun(const char *path)
 {
@@ -55,19 +35,12 @@ static void rerun(const char *path)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_parts parts = {data, size};
-	char *file[3];
-	int files = 0;
-	do {
-		size_t n;
-		char *text = fuzz_part(&parts, &n);
-		file[files] = (char *)(uintptr_t)fuzz_file((unsigned)files, text, n);
-		files++;
-		free(text);
-	} while (parts.left && files < 3);
+	size_t n;
+	char *text = fuzz_part(&parts, &n);
+	const char *file = fuzz_file(0, text, n);
+	free(text);
 	fuzz_stderr_begin();
-	history(file, files, 0);
-	history(file, files, 1);
-	rerun(file[0]);
+	rerun(file);
 	fuzz_stderr_end();
 	return 0;
 }
