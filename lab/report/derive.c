@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "facts/must.h"
+#include "facts/token.h"
 
 /* ---- parser and evaluator in one ------------------------------------------------------------- */
 
@@ -38,13 +39,9 @@ static double fail(struct reader *r, const char *what)
 	return NAN;
 }
 
-static int take(struct reader *r, char c)
+static int take(struct reader *r, const char *token)
 {
-	r->at += strspn(r->at, " \t");
-	if (*r->at != c)
-		return 0;
-	r->at++;
-	return 1;
+	return loom__take(&r->at, token);
 }
 
 static double metric(struct reader *r, const char *name)
@@ -70,34 +67,27 @@ static double call(struct reader *r, const char *name)
 		return fail(r, "no such function; choose from abs, exp, log, log2, max, min, sqrt");
 	double a = sum(r), b = 0;
 	if (list[i].two) {
-		if (!take(r, ','))
+		if (!take(r, ","))
 			return fail(r, "a ',' is missing");
 		b = sum(r);
 	}
-	if (!take(r, ')'))
+	if (!take(r, ")"))
 		return fail(r, "a ')' is missing");
 	return list[i].two ? list[i].two(a, b) : list[i].one(a);
 }
 
-/* Calls r->call with the text up to the matching parenthesis. Parentheses in quotes do not count. */
+/* Calls r->call with the text up to the matching parenthesis. */
 static double call_out(struct reader *r, const char *name)
 {
-	const char *begin = r->at, *s = begin;
+	const char *begin = r->at, *end = begin;
 	double v = NAN;
-	int depth = 1, quoted = 0;
-	for (; *s; s++) {
-		quoted ^= *s == '"';
-		depth += quoted ? 0 : *s == '(' ? 1 : *s == ')' ? -1 : 0;
-		if (!depth)
-			break;
-	}
-	if (!*s)
+	if (!loom__take_group(&end))
 		return fail(r, "a ')' is missing");
-	int rc = r->code ? r->code : r->call(r->from, name, begin, (size_t)(s - begin), &v, r->err);
+	int rc = r->code ? r->code : r->call(r->from, name, begin, (size_t)(end - 1 - begin), &v, r->err);
 	if (rc == LOOM_ENOENT)
 		return call(r, name);
 	r->code = rc;
-	r->at = s + 1;
+	r->at = end;
 	return v;
 }
 
@@ -117,11 +107,11 @@ static double operand_at(struct reader *r)
 {
 	char name[48];
 	double v;
-	if (take(r, '-'))
+	if (take(r, "-"))
 		return -operand(r);
-	if (take(r, '(')) {
+	if (take(r, "(")) {
 		v = sum(r);
-		return take(r, ')') ? v : fail(r, "a ')' is missing");
+		return take(r, ")") ? v : fail(r, "a ')' is missing");
 	}
 	size_t n = 0;
 	while (isalnum((unsigned char)r->at[n]) || strchr("_.", r->at[n] ? r->at[n] : ' '))
@@ -132,7 +122,7 @@ static double operand_at(struct reader *r)
 		return fail(r, "the name of the metric is too long");
 	snprintf(name, sizeof(name), "%.*s", (int)n, r->at);
 	r->at += n;
-	if (!take(r, '('))
+	if (!take(r, "("))
 		return r->call ? fail(r, "a function such as at(METRIC, FACTOR=VALUE) is missing before this") :
 				 metric(r, name);
 	return r->call ? call_out(r, name) : call(r, name);
@@ -141,16 +131,16 @@ static double operand_at(struct reader *r)
 static double power(struct reader *r)
 {
 	double v = operand(r);
-	return take(r, '^') ? pow(v, power(r)) : v;
+	return take(r, "^") ? pow(v, power(r)) : v;
 }
 
 static double product(struct reader *r)
 {
 	double v = power(r);
 	while (!*r->fault)
-		if (take(r, '*'))
+		if (take(r, "*"))
 			v *= power(r);
-		else if (take(r, '/'))
+		else if (take(r, "/"))
 			v /= power(r);
 		else
 			break;
@@ -161,9 +151,9 @@ static double sum(struct reader *r)
 {
 	double v = product(r);
 	while (!*r->fault)
-		if (take(r, '+'))
+		if (take(r, "+"))
 			v += product(r);
-		else if (take(r, '-'))
+		else if (take(r, "-"))
 			v -= product(r);
 		else
 			break;
@@ -174,8 +164,7 @@ static double compute(struct reader *r, const char *text)
 {
 	r->at = text;
 	double v = sum(r);
-	r->at += strspn(r->at, " \t");
-	if (!*r->fault && *r->at)
+	if (!loom__take_end(&r->at) && !*r->fault)
 		fail(r, "an operator is missing");
 	return isfinite(v) ? v : NAN;
 }
@@ -201,59 +190,42 @@ static size_t length_of(const char *s)
 	return n;
 }
 
-static size_t trimmed(const char **s, size_t n)
-{
-	while (n && (**s == ' ' || **s == '\t'))
-		(*s)++, n--;
-	while (n && ((*s)[n - 1] == ' ' || (*s)[n - 1] == '\t'))
-		n--;
-	return n;
-}
-
 /* Parses the text in brackets, as in "GB/s, more": unit and direction. Returns 1 if it is wrong. */
-static int read_meaning(const char *s, size_t n, struct loom__derived_one *d)
+static int read_meaning(const char *at, struct loom__derived_one *d)
 {
-	while (n) {
-		size_t length = 0;
-		while (length < n && s[length] != ',')
-			length++;
-		const char *word = s;
-		size_t w = trimmed(&word, length);
-		if (w == 4 && !strncmp(word, "more", w))
-			d->better = LOOM_BETTER_MORE;
-		else if (w == 4 && !strncmp(word, "less", w))
-			d->better = LOOM_BETTER_LESS;
-		else if (w < sizeof(d->unit) && !*d->unit)
-			snprintf(d->unit, sizeof(d->unit), "%.*s", (int)w, word);
+	char word[sizeof(d->unit)];
+	while (!loom__take(&at, "]")) {
+		if (loom__take(&at, ","))
+			continue;
+		if (!loom__take_until(&at, ",]", word, sizeof(word)))
+			return 1;
+		if (loom__better_named(word))
+			d->better = loom__better_named(word);
+		else if (!*d->unit)
+			strcpy(d->unit, word);
 		else
 			return 1;
-		s += length + (length < n);
-		n -= length + (length < n);
 	}
-	return 0;
+	return !loom__take_end(&at);
 }
 
-static int read_one(const char *s, size_t n, struct loom__derived_one *d, struct loom_error *err)
+static int read_one(char *whole, struct loom__derived_one *d, struct loom_error *err)
 {
-	n = trimmed(&s, n);
-	const char *whole = s, *equals = memchr(s, '=', n), *open = n && s[n - 1] == ']' ? memrchr(s, '[', n) : NULL;
-	size_t name = equals ? trimmed(&s, (size_t)(equals - s)) : 0;
-	for (size_t i = 0; i < name; i++)
-		if (!isalnum((unsigned char)s[i]) && s[i] != '_')
-			name = 0;
-	if (!name || name >= sizeof(d->name) || isdigit((unsigned char)*s))
-		return LOOM__FAIL(err, LOOM_EINVAL, "'%.*s' is not of the form NAME = EXPRESSION [UNIT, more]", (int)n,
-				  whole);
-	snprintf(d->name, sizeof(d->name), "%.*s", (int)name, s);
-	if (open && (open < equals || read_meaning(open + 1, (size_t)(whole + n - 1 - open - 1), d)))
+	const char *at = whole;
+	char *open = *whole && whole[strlen(whole) - 1] == ']' ? strrchr(whole, '[') : NULL;
+	int named = loom__take_until(&at, "=", d->name, sizeof(d->name)) && !isdigit((unsigned char)*d->name);
+	for (const char *s = d->name; *s; s++)
+		named = named && (isalnum((unsigned char)*s) || *s == '_');
+	if (!named || !loom__take(&at, "="))
+		return LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not of the form NAME = EXPRESSION [UNIT, more]", whole);
+	if (open && (open < at || read_meaning(open + 1, d)))
 		return LOOM__FAIL(err, LOOM_EINVAL,
 				  "%s: expected a unit and more or less in brackets, as in [GB/s, more]", d->name);
-	const char *text = equals + 1;
-	size_t length = trimmed(&text, (size_t)((open ? open : whole + n) - text));
-	if (length >= sizeof(d->text))
+	if (open)
+		*open = 0;
+	if (!loom__take_until(&at, "", d->text, sizeof(d->text)) && *at)
 		return LOOM__FAIL(err, LOOM_EINVAL, "%s: the expression has more than %zu characters", d->name,
 				  sizeof(d->text) - 1);
-	snprintf(d->text, sizeof(d->text), "%.*s", (int)length, text);
 	struct reader r = {0};
 	compute(&r, d->text);
 	return *r.fault ? LOOM__FAIL(err, LOOM_EINVAL, "%s = %s: %s", d->name, d->text, r.fault) : 0;
@@ -266,7 +238,11 @@ int loom__derived_read(const char *list, struct loom__derived *out, struct loom_
 		size_t n = length_of(list);
 		if (out->n == LOOM__DERIVED_MOST)
 			return LOOM__FAIL(err, LOOM_EINVAL, "more than %d derived metrics", LOOM__DERIVED_MOST);
-		int rc = read_one(list, n, &out->one[out->n], err);
+		char *one = loom__must(strndup(list, n));
+		for (size_t end = n; end && strchr(" \t", one[end - 1]);)
+			one[--end] = 0;
+		int rc = read_one(one + strspn(one, " \t"), &out->one[out->n], err);
+		free(one);
 		if (rc)
 			return rc;
 		out->n++;
