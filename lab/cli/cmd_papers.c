@@ -18,7 +18,7 @@
 struct papers_args {
 	struct loom__conf_args conf; /* the words are PAPER and FIGURE */
 	const char *json, *keep, *from, *output;
-	uint8_t page, check, kept, small, cpu, quiet;
+	uint8_t kept, small, cpu, quiet;
 	uint32_t log;
 };
 
@@ -40,11 +40,6 @@ static const struct loom__option options[] = {
      LOOM__AT(struct papers_args, output, STR), .letter = 'o', .writes = LOOM__WRITES_RESULT},
     {"json", "FILE|-", "write the rows and their claims as JSON; '-' is standard output, instead of the table",
      LOOM__AT(struct papers_args, json, STR), .writes = LOOM__WRITES_RESULT},
-    {"page", NULL, "print docs/papers.md", LOOM__AT(struct papers_args, page, BOOL)},
-    {"check", NULL,
-     "check that each figure and table has one row, that no two confs write the same file, and that kept "
-     "results have what the claims need",
-     LOOM__AT(struct papers_args, check, BOOL)},
     {"quiet", NULL, "no table, no progress: only errors", LOOM__AT(struct papers_args, quiet, BOOL)},
     LOOM__OPTION_LOG(struct papers_args),
     {0}};
@@ -61,7 +56,7 @@ const struct loom__usage loom__papers_usage = {
 	"here, and the verdict same, smaller, larger or opposite. FIGURE is a number, table-N, N-PART where a figure\n"
 	"has several confs, or all.\n",
     .notes = "[x-paper] of a conf has its claims: docs/papers.md, docs/report.md.\n\n"
-	     "Exit: as of `gpuloom run`; 1 if --check fails.\n",
+	     "Exit: as of `gpuloom run`.\n",
     .options = options,
     .examples = "papers\tall figures and tables\n"
 		"papers gputn 8\truns figure 8, and judges its claims\n"
@@ -91,14 +86,7 @@ struct papers {
 	size_t sources;
 	struct loom__paper_row *row;
 	size_t rows;
-	size_t problems;
 };
-
-#define PROBLEM(p, ...)                                                                                                \
-	do {                                                                                                           \
-		(p)->problems++;                                                                                       \
-		loom__say_warning((p)->cli, __VA_ARGS__);                                                              \
-	} while (0)
 
 static struct source *new_source(struct papers *p)
 {
@@ -141,7 +129,7 @@ static int open_view(struct papers *p, struct source *s, const struct loom__doc 
 	loom__json_add(s->doc.root, "report", report);
 	loom__json_add(s->doc.root, "paper", loom__figure_json(&s->figure));
 	if (loom__view_create(&s->doc, 1, &s->view, &err)) {
-		PROBLEM(p, "%s", err.text);
+		loom__say_warning(p->cli, "%s", err.text);
 		loom__doc_free(&s->doc);
 		return -1;
 	}
@@ -164,7 +152,7 @@ static void find_kept(struct papers *p, struct source *s)
 		free(s->file);
 		s->file = loom__must(strdup(path.at));
 		if (loom__kept_read(s->file, &doc, &err))
-			PROBLEM(p, "%s", err.text);
+			loom__say_warning(p->cli, "%s", err.text);
 		else
 			open_view(p, s, &doc);
 	}
@@ -311,83 +299,6 @@ static void end(struct papers *p)
 	free(p->row);
 	loom__catalogue_free(&p->catalogue);
 	free(p->root);
-}
-
-/* ---- checks ----------------------------------------------------------------------------------------- */
-
-static int has_number(const struct loom__paper_row *r, unsigned number)
-{
-	if (!r->figure)
-		return r->number == number;
-	for (size_t i = 0; i < r->figure->numbers; i++)
-		if (strtoul(r->figure->number[i], NULL, 10) == number)
-			return 1;
-	return 0;
-}
-
-static void check_paper(struct papers *p, size_t paper, int table)
-{
-	const struct loom__paper *of = &p->catalogue.paper[paper];
-	unsigned most = table ? of->tables : of->figures;
-	const char *kind = table ? "table" : "figure";
-	for (unsigned n = 1; n <= most; n++) {
-		size_t confs = 0, reasons = 0;
-		for (size_t i = 0; i < p->rows; i++)
-			if (p->row[i].paper == paper && p->row[i].table == table && has_number(&p->row[i], n)) {
-				confs += p->row[i].figure != NULL;
-				reasons += !p->row[i].figure;
-			}
-		if (!confs && !reasons)
-			PROBLEM(p, "%s %s %u has neither a conf nor a line in results/papers.ini", of->id, kind, n);
-		else if (confs && reasons)
-			PROBLEM(p, "%s %s %u has a conf: remove its line from results/papers.ini", of->id, kind, n);
-	}
-	for (size_t i = 0; i < p->rows; i++)
-		if (p->row[i].paper == paper && p->row[i].table == table && p->row[i].number > most)
-			PROBLEM(p, "%s has no %s", of->id, p->row[i].label);
-}
-
-static const char *written(const struct source *s, int report)
-{
-	return !s->figure.entry ? "" : report ? s->spec.opts.report : s->spec.opts.output;
-}
-
-static void check_files(struct papers *p)
-{
-	struct loom__text a = {0}, b = {0};
-	for (size_t i = 0; i < p->sources; i++)
-		for (size_t k = 0; k < i; k++) {
-			const struct source *x = p->source[k], *y = p->source[i];
-			for (int report = 0; report < 2; report++)
-				if (*written(y, report) && !strcmp(written(x, report), written(y, report)))
-					PROBLEM(p, "%s and %s both write '%s'", x->conf, y->conf, written(y, report));
-			if (!x->figure.entry || !y->figure.entry)
-				continue;
-			a.length = b.length = 0;
-			loom__figure_file(&x->figure, &a);
-			loom__figure_file(&y->figure, &b);
-			if (!strcmp(loom__must_text(&a), loom__must_text(&b)))
-				PROBLEM(p, "%s and %s are both %s: set 'part' in one of them", x->conf, y->conf, a.at);
-		}
-	loom__text_free(&a);
-	loom__text_free(&b);
-}
-
-static int check(struct papers *p)
-{
-	for (size_t i = 0; i < p->catalogue.papers; i++) {
-		check_paper(p, i, 0);
-		check_paper(p, i, 1);
-	}
-	check_files(p);
-	for (size_t i = 0; i < p->rows; i++)
-		for (size_t k = 0; p->row[i].view && k < p->row[i].figure->claims; k++) {
-			const struct loom__paper_claim *c = &p->row[i].claim[k];
-			if (*c->error)
-				PROBLEM(p, "%s:%d: claim.%s: %s, in '%s'", c->claim->entry->file, c->claim->entry->line,
-					c->claim->name, c->error, p->row[i].file);
-		}
-	return p->problems ? LOOM_EXIT_FAILURE : LOOM_EXIT_OK;
 }
 
 /* ---- a run -------------------------------------------------------------------------------------------- */
@@ -728,10 +639,7 @@ static int show(const struct papers *p)
 		free(json);
 		cJSON_Delete(doc);
 	}
-	if (a->page) {
-		loom__papers_page(&p->catalogue, p->row, p->rows, &text);
-		fputs(loom__must_text(&text), p->cli->out);
-	} else if (!there && !a->quiet && a->conf.file.n < 2 && !a->check) {
+	if (!there && !a->quiet && a->conf.file.n < 2) {
 		loom__papers_list(&p->catalogue, p->row, p->rows, &text);
 		if (a->conf.file.n == 1)
 			loom__papers_verdicts(p->row, p->rows, &text);
@@ -760,16 +668,12 @@ static int run(struct loom__cli *cli, void *args)
 						  : "output");
 	if (a->cpu && (a->keep || a->kept || a->from))
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "papers: --cpu runs a figure, and keeps no result");
-	if ((a->page || a->check) && paper)
-		return loom__refuse(cli, LOOM_EXIT_USAGE, "papers: --%s is for all papers", a->page ? "page" : "check");
 	loom__catch_signals();
 	int status = read_all(&p);
 	if (!status && paper)
 		status = choose(&p, paper, figure);
 	if (!status && figure)
 		status = run_chosen(&p);
-	if (!status && a->check)
-		status = check(&p);
 	if (p.rows && (!status || figure)) {
 		int shown = show(&p);
 		status = status ? status : shown;
