@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/doctor.h"
+#include "facts/environment.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -9,21 +10,14 @@
 
 int loom__machine_line(char *out, size_t room, const char *fmt, ...)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], why[200];
 	va_list args;
 	va_start(args, fmt);
 	vsnprintf(path, sizeof(path), fmt, args);
 	va_end(args);
-	out[0] = 0;
-	FILE *f = fopen(path, "re");
-	if (!f)
-		return -1;
-	char *got = fgets(out, (int)room, f);
-	fclose(f);
-	if (!got)
-		out[0] = 0;
-	out[strcspn(out, "\n")] = 0;
-	return got ? 0 : -1;
+	int failed = loom__fact_read(path, out, room, why);
+	out[failed ? 0 : strcspn(out, "\n")] = 0;
+	return failed;
 }
 
 int loom__machine_unmounted(loom__doctor_fn *row, void *arg, const char *topic, const char *folder)

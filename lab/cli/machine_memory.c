@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/doctor.h"
+#include "facts/environment.h"
 
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
@@ -69,23 +70,14 @@ static void huge_row(loom__doctor_fn *row, void *arg)
 	loom__text_free(&t);
 }
 
-/* Copies the selected word of a file such as "always [madvise] never". */
-static void chosen(char *out, size_t room, const char *file)
-{
-	char line[128], word[32] = "";
-	loom__machine_line(line, sizeof(line), "/sys/kernel/mm/transparent_hugepage/%s", file);
-	char *open = strchr(line, '[');
-	if (open)
-		sscanf(open, "[%31[^]]", word);
-	snprintf(out, room, "%s", word);
-}
-
 static void transparent_row(loom__doctor_fn *row, void *arg, const char *topic, const char *file)
 {
-	char now[32], fix[160];
+	char now[128] = "", fix[160], path[96], why[200];
 	if (loom__machine_unmounted(row, arg, topic, "/sys"))
 		return;
-	chosen(now, sizeof(now), file);
+	snprintf(path, sizeof(path), "/sys/kernel/mm/transparent_hugepage/%s", file);
+	if (loom__fact_chosen(path, now, sizeof(now), why))
+		now[0] = 0;
 	int on = now[0] && strcmp(now, "never") && strcmp(now, "deny");
 	snprintf(fix, sizeof(fix), "echo %s > /sys/kernel/mm/transparent_hugepage/%s",
 		 strcmp(file, "enabled") ? "advise" : "madvise", file);
