@@ -470,7 +470,8 @@ static void check_table(cJSON *json, const char *text)
 TEST(table)
 {
 	check_table(judged("less", 1.5, 5, "seconds"), "INCONCLUSIVE, about");
-	check_table(cJSON_Parse("{\"schema\": \"gpuloom.compare/1\"}"), "nothing to compare"); /* the smallest document */
+	check_table(cJSON_Parse("{\"schema\": \"gpuloom.compare/1\"}"),
+		    "nothing to compare"); /* the smallest document */
 }
 
 TEST_MAIN("compare", 120)

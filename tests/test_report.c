@@ -560,7 +560,8 @@ TEST(csv_round_trip)
 	load(&l, "result.json");
 	char *summary = render(&l, LOOM__AS_JSON);
 	cJSON *doc = cJSON_Parse(summary), *variant = cJSON_GetArrayItem(loom__json_list(doc, "variants"), 0);
-	const cJSON *values = loom__json_list(loom__json_object(loom__json_object(variant, "metrics"), "seconds"), "values");
+	const cJSON *values =
+	    loom__json_list(loom__json_object(loom__json_object(variant, "metrics"), "seconds"), "values");
 	CU_ASSERT_EQUAL(loom__json_length(values), l.view.variant[0].rows);
 	CU_ASSERT(loom__json_length(loom__json_list(variant, "workers")) > 0);
 	CU_ASSERT_PTR_NOT_NULL(loom__json_object(loom__json_object(doc, "about"), "environment"));
@@ -782,8 +783,9 @@ TEST(line_plots)
 	CU_ASSERT_EQUAL(loom__json_length(loom__json_list(drawn, "points")), 12);
 	cJSON_ArrayForEach(point, loom__json_list(drawn, "points"))
 	{
-		same += !strcmp(loom__json_text(point, "panel"), "8k") && !strcmp(loom__json_text(point, "line"), "b") &&
-			!strcmp(loom__json_text(point, "x"), "4") && fabs(loom__json_number(point, "median") - 4) < 1e-9 &&
+		same += !strcmp(loom__json_text(point, "panel"), "8k") &&
+			!strcmp(loom__json_text(point, "line"), "b") && !strcmp(loom__json_text(point, "x"), "4") &&
+			fabs(loom__json_number(point, "median") - 4) < 1e-9 &&
 			fabs(loom__json_number(point, "highest") - 4.16) < 1e-9;
 	}
 	CU_ASSERT_EQUAL(same, 1);

@@ -46,8 +46,9 @@ static int run(struct loom__cli *cli, void *args)
 {
 	const struct request *r = args;
 	if (r->word.n != 1 || strcmp(r->word.at[0], "bash"))
-		return loom__refuse(cli, LOOM_EXIT_USAGE, "completion: expected a shell: bash; zsh reads its script after "
-							  "`autoload -U bashcompinit && bashcompinit`");
+		return loom__refuse(cli, LOOM_EXIT_USAGE,
+				    "completion: expected a shell: bash; zsh reads its script after "
+				    "`autoload -U bashcompinit && bashcompinit`");
 	fputs(bash, cli->out);
 	return LOOM_EXIT_OK;
 }

@@ -16,7 +16,7 @@ static const struct loom__option options[] = {
     {"output", "FILE",
      "output file, named " LOOM__REPORT_SUFFIXES " or .json; '-' is standard output. Default: "
      "Markdown to standard output",
-      LOOM__AT(struct loom__report_args, output, STR), .letter = 'o', .writes = LOOM__WRITES_RESULT},
+     LOOM__AT(struct loom__report_args, output, STR), .letter = 'o', .writes = LOOM__WRITES_RESULT},
     {"format", "FORMAT", "html, md, csv, svg, png, pdf, junit or json, whatever the name of the file",
      LOOM__AT(struct loom__report_args, format, STR)},
     {"metric", "NAME[,NAME]", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, metric, STR)},
@@ -62,8 +62,7 @@ static enum loom__report_format format_of(const struct loom__cli *cli, const str
 	else if (a->output && !loom__names_stdout(a->output))
 		format = loom__report_format_of(a->output);
 	if (format == LOOM__REPORT_FORMATS)
-		loom__say_error(cli,
-				"report: unknown format '%s': choose html, md, csv, svg, png, pdf, junit or json",
+		loom__say_error(cli, "report: unknown format '%s': choose html, md, csv, svg, png, pdf, junit or json",
 				a->format ? a->format : a->output);
 	return format;
 }

@@ -18,7 +18,8 @@ int loom__gate_rule_parse(const char *text, struct loom__gate_rule *out, struct 
 	struct loom__gate_rule r = {.text = text};
 	int good = loom__take_until(&at, ": \t", r.metric, sizeof(r.metric)) && loom__take(&at, ":");
 	r.faster = good && loom__take(&at, "faster");
-	good = good && (r.faster || loom__take(&at, "slower")) && loom__take(&at, ">") && loom__take_number(&at, &r.limit);
+	good =
+	    good && (r.faster || loom__take(&at, "slower")) && loom__take(&at, ">") && loom__take_number(&at, &r.limit);
 	if (good && loom__take(&at, "%"))
 		r.limit /= 100;
 	if (!good || !loom__take_end(&at) || !(r.limit >= 0) || r.limit > 100)
@@ -132,7 +133,8 @@ int loom__bar_parse(const char *text, struct loom__bar *out, struct loom_error *
 	if (good && loom__take(&at, "/"))
 		good = take_term(&at, again, b.by) && !strcmp(again, b.metric);
 	b.at_most = good && loom__take(&at, "<=");
-	if (!good || !(b.at_most || loom__take(&at, ">=")) || !loom__take_number(&at, &b.target) || !loom__take_end(&at))
+	if (!good || !(b.at_most || loom__take(&at, ">=")) || !loom__take_number(&at, &b.target) ||
+	    !loom__take_end(&at))
 		return LOOM__FAIL(err, LOOM_EINVAL,
 				  "--bar '%s': not of the form 'NAME: METRIC(LABEL) / METRIC(LABEL) >= NUMBER' "
 				  "(or without the '/ METRIC(LABEL)'; or <=)",

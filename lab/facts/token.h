@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads small languages: expressions, constraints, rules and values of papers. `at` is the position in a text. A function
- * that finds what it looks for moves `at` past it and returns 1; otherwise it returns 0, and `at` stays. Blanks before it
- * are skipped in both cases, so that `at` is the place of a mistake. */
+/* Reads small languages: expressions, constraints, rules and values of papers. `at` is the position in a text. A
+ * function that finds what it looks for moves `at` past it and returns 1; otherwise it returns 0, and `at` stays.
+ * Blanks before it are skipped in both cases, so that `at` is the place of a mistake. */
 #ifndef LOOM_TOKEN_H
 #define LOOM_TOKEN_H
 

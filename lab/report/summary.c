@@ -57,7 +57,7 @@ static cJSON *metric(const struct loom__view_metric *m, const struct loom__serie
 /* Adds the counters of workers in the typical sample, which the plot of workers shows. */
 static void add_workers(cJSON *o, const struct loom__view *view, const struct loom__variant *v)
 {
-	static const char *const counter[] = {"begin_ns", "end_ns",    "idle_ns",  "last_task_ns",
+	static const char *const counter[] = {"begin_ns", "end_ns",    "idle_ns",   "last_task_ns",
 					      "executed", "stolen_in", "stolen_out"};
 	const cJSON *worker, *workers = loom__json_list(v->result, "workers");
 	size_t row = workers ? loom__view_typical(view, v) : SIZE_MAX;
@@ -208,7 +208,8 @@ static void add_relative(cJSON *pareto, const struct loom__view *view, const str
 	cJSON *list = loom__json_add_array(pareto, "points");
 	int failed = loom__view_front(&r, settings->x, settings->y, front);
 	for (size_t i = 0; !failed && i < r.variants; i++) {
-		const struct loom__series *x = &r.variant[i].series[settings->x], *y = &r.variant[i].series[settings->y];
+		const struct loom__series *x = &r.variant[i].series[settings->x],
+					  *y = &r.variant[i].series[settings->y];
 		if (!x->n || !y->n)
 			continue;
 		cJSON *o = loom__json_append_object(list);
@@ -247,7 +248,7 @@ static void add_settings(cJSON *doc, const struct loom__view *view, const struct
 /* Copies what the head of the document says of the run. Its parts are as the document has them. */
 static void add_about(cJSON *doc, const struct loom__view *view)
 {
-	static const char *const part[] = {"command", "started", "status", "error",  "warnings", "noise",
+	static const char *const part[] = {"command", "started", "status", "error",   "warnings",   "noise",
 					   "quiet",   "gate",    "config", "plugins", "environment"};
 	cJSON *o = loom__json_add_object(doc, "about");
 	for (size_t i = 0; i < LOOM__COUNT(part); i++)

@@ -22,8 +22,8 @@ static void heading(const struct loom__view *view, struct loom__text *out)
 	loom__line_add(out, "  baseline %s; %.0f", base, done);
 	if (done < planned)
 		loom__line_add(out, " of %.0f", planned);
-	loom__line_add(out, " block%s of %.0f samples each%s, %s order, %.3g s\n",
-		       planned == 1 ? "" : "s", loom__json_number(design, "samples_per_block"),
+	loom__line_add(out, " block%s of %.0f samples each%s, %s order, %.3g s\n", planned == 1 ? "" : "s",
+		       loom__json_number(design, "samples_per_block"),
 		       strcmp(loom__json_text(design, "per_block"), "best") ? "" : " (the best counts)",
 		       loom__json_text(design, "order"), loom__json_number(design, "seconds"));
 }
@@ -115,8 +115,9 @@ static void noise(const cJSON *doc, struct loom__text *out)
 	}
 }
 
-/* If a verdict on the first metric is inconclusive, suggests a number of blocks. If it is more than ten times the number
- * of this comparison, the suggestion is not realistic. On a busy machine CPU time decides first: other load moves it least. */
+/* If a verdict on the first metric is inconclusive, suggests a number of blocks. If it is more than ten times the
+ * number of this comparison, the suggestion is not realistic. On a busy machine CPU time decides first: other load
+ * moves it least. */
 static void advise(const struct loom__view *view, struct loom__text *out)
 {
 	const char *first = view->comparisons ? view->compared[0].name : "";
@@ -156,9 +157,9 @@ static void remarks(const struct loom__view *view, struct loom__text *out)
 	cJSON_ArrayForEach(o, loom__json_list(doc, "gate"))
 	{
 		loom__line_add(out, "  gate '%s' %s: %s\n", loom__json_text(o, "rule"),
-			       loom__json_true(o, "failed")    ? "FAILED" :
-			       loom__json_true(o, "undecided") ? "is undecided" :
-								 "holds",
+			       loom__json_true(o, "failed")      ? "FAILED"
+			       : loom__json_true(o, "undecided") ? "is undecided"
+								 : "holds",
 			       loom__json_text(o, "text"));
 	}
 }

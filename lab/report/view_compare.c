@@ -154,7 +154,8 @@ void loom__view_add_compare(struct loom__view *view)
 	if (!*view->title && view->variants)
 		view->title = loom__json_text(view->variant[0].result, "title");
 	if (!*view->title && view->variants) { /* a workload outside of the plug-in folders has the name of its file */
-		const char *workload = loom__json_text(view->variant[0].result, "workload"), *slash = strrchr(workload, '/');
+		const char *workload = loom__json_text(view->variant[0].result, "workload"),
+			   *slash = strrchr(workload, '/');
 		view->title = slash ? slash + 1 : workload;
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The input has one or two documents, and options of `gpuloom report`, one per line. The target makes a report in each
- * format. Contents of a document must remain text: no control character, no tag of a page, no formula. The summary must be JSON. */
+ * format. Contents of a document must remain text: no control character, no tag of a page, no formula. The summary must
+ * be JSON. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +15,8 @@ extern const struct loom__usage loom__report_usage;
 static const struct {
 	const char *name;
 	void (*check)(const char *text, size_t n);
-} format[] = {{"html", fuzz_is_html},  {"md", fuzz_is_text},   {"csv", fuzz_is_csv}, {"svg", fuzz_is_svg},
-	      {"json", fuzz_is_json}, {"xml", fuzz_is_svg}};
+} format[] = {{"html", fuzz_is_html}, {"md", fuzz_is_text},   {"csv", fuzz_is_csv},
+	      {"svg", fuzz_is_svg},   {"json", fuzz_is_json}, {"xml", fuzz_is_svg}};
 
 enum { MOST = 16 };
 struct words {
