@@ -13,12 +13,11 @@
 struct request {
 	struct loom__words word;
 	const char *name, *plugin_path;
-	uint8_t json, markdown;
+	uint8_t json;
 };
 
 static const struct loom__option options[] = {
 	{"json", NULL, "as JSON", LOOM__AT(struct request, json, BOOL)},
-	{"md", NULL, "as Markdown", LOOM__AT(struct request, markdown, BOOL)},
 	LOOM__OPTION_PLUGIN_PATH(struct request),
 	{0}};
 
@@ -64,10 +63,7 @@ static void print(const struct loom__cli *cli, const struct request *r, const st
 		free(json);
 		return;
 	}
-	if (r->markdown)
-		loom__describe_markdown(p, &text);
-	else
-		loom__describe_text(p, path, by_path, &text);
+	loom__describe_text(p, path, by_path, &text);
 	fputs(loom__must_text(&text), cli->out);
 	loom__text_free(&text);
 }
