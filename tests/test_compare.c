@@ -8,8 +8,8 @@
 
 #include "compare/rules.h"
 #include "compare/vary.h"
-#include "report/table.h"
-#include "report/view.h"
+#include "report/text/table.h"
+#include "report/view/view.h"
 #include "facts/environment.h"
 #include "support.h"
 

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "papers/papers.h"
-#include "report/lines.h"
-#include "report/plot.h"
-#include "report/table.h"
+#include "report/view/lines.h"
+#include "report/plot/plot.h"
+#include "report/text/table.h"
 
 #define HEAD                                                                                                           \
 	"{\"schema\":\"gpuloom.sweep/1\",\"title\":\"t\",\"factors\":["                                                \

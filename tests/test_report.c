@@ -14,15 +14,15 @@
 #include <unistd.h>
 
 #include "facts/write.h"
-#include "report/derive.h"
-#include "report/html.h"
-#include "report/lines.h"
-#include "report/plot.h"
-#include "report/markup.h"
+#include "report/view/derive.h"
+#include "report/page/html.h"
+#include "report/view/lines.h"
+#include "report/plot/plot.h"
+#include "report/text/markup.h"
 #include "report/report.h"
-#include "report/rows.h"
-#include "report/table.h"
-#include "report/grid.h"
+#include "report/text/rows.h"
+#include "report/text/table.h"
+#include "report/text/grid.h"
 
 static const char *const documents[] = {"result.json", "compare.json", "sweep.jsonl",
 					"hostile.json"};

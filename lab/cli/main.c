@@ -11,7 +11,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "cli/options.h"
+#include "cli/base/options.h"
 #include "facts/must.h"
 #include "facts/write.h"
 #include "lib/fd.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/document.h"
+#include "report/view/document.h"
 #include "facts/must.h"
 #include "facts/token.h"
 

@@ -9,7 +9,7 @@
 #include "facts/must.h"
 #include "facts/token.h"
 #include "papers/papers.h"
-#include "report/derive.h"
+#include "report/view/derive.h"
 
 const char *const loom__claim_verdict_name[] = {"not run here", "same",     "smaller",
 						"larger",       "opposite", "not judged"};

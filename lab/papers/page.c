@@ -7,7 +7,7 @@
 
 #include "facts/must.h"
 #include "papers/papers.h"
-#include "report/grid.h"
+#include "report/text/grid.h"
 
 const char *const loom__paper_state_name[LOOM__PAPER_STATES] = {
     "reproduced", "different", "opposite", "not run yet", "no conf yet", "not to be had here", "no experiment"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds formats, metrics, factors and plots by their names. */
-#include "report/plot.h"
+#include "report/plot/plot.h"
 #include "report/report.h"
 
 #include <stdio.h>

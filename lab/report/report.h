@@ -4,7 +4,7 @@
 #ifndef LOOM_REPORT_H
 #define LOOM_REPORT_H
 
-#include "report/view.h"
+#include "report/view/view.h"
 
 enum loom__report_format {
 	LOOM__AS_HTML,

@@ -7,9 +7,9 @@
 #include "compare/rules.h"
 #include "input.h"
 #include "formats.h"
-#include "report/document.h"
+#include "report/view/document.h"
 #include "report/report.h"
-#include "report/table.h"
+#include "report/text/table.h"
 
 enum { MOST = 3, METRICS = 8 };
 

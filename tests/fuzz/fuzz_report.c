@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "cli/report.h"
+#include "cli/report/report.h"
 #include "input.h"
 #include "formats.h"
 

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/conf.h"
+#include "cli/conf/conf.h"
 #include "input.h"
 #include "formats.h"
-#include "cli/options.h"
+#include "cli/base/options.h"
 
 static void rerun(const char *path)
 {
