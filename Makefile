@@ -48,8 +48,8 @@ CORE_LIBS := -liniparser -lcjson -lz -lm -ldl
 # Only libgpuloom.so has this file, by which it loads the libraries that other programs link to.
 BORROWED := core/base/borrowed.c
 LIB_SRC := $(sort $(filter-out $(BORROWED),$(wildcard core/*/*.c comm/*.c)) lib/text.c)
-LAB_SRC := $(sort $(filter-out lab/cli/%,$(wildcard lab/*/*.c)) $(wildcard conform/*.c rig/*.c) lib/child.c plugins/device_common/explore/fiber.c)
-CLI_SRC := $(sort $(wildcard lab/cli/*.c))
+LAB_SRC := $(sort $(filter-out lab/cli/%,$(wildcard lab/*/*.c lab/*/*/*.c)) $(wildcard conform/*.c rig/*.c) lib/child.c plugins/device_common/explore/fiber.c)
+CLI_SRC := $(sort $(wildcard lab/cli/*.c lab/cli/*/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o)
 LAB_OBJ := $(LAB_SRC:%.c=$B/obj/%.o)
 CLI_OBJ := $(CLI_SRC:%.c=$B/obj/%.o)
@@ -101,7 +101,7 @@ $B/obj/core/plugin/search.o: $B/layout.h
 $B/obj/core/plugin/search.o: CPPFLAGS += -include $B/layout.h
 
 # Embedded files are not headers, so the compiler does not report them as dependencies.
-$B/obj/lab/cli/templates.o: $(wildcard conform/templates/*)
+$B/obj/lab/cli/plugin/templates.o: $(wildcard conform/templates/*)
 
 $B/libgpuloom.a: $(LIB_OBJ)
 	$(call say,AR,$@)
@@ -302,7 +302,7 @@ lint: ## cppcheck over the core and the plug-ins
 	cppcheck -j2 --quiet --std=c11 --enable=warning,portability --max-configs=1 --error-exitcode=1 \
 	  --suppress=missingIncludeSystem --suppress=invalidPointerCast --suppress=nullPointerRedundantCheck \
 	  --suppress=duplicateAssignExpression --suppress=leakReturnValNotUsed --suppress=uninitvar:conform/workload.c \
-	  --suppress=uninitvar:lab/report/plot_runs.c --suppress=uninitvar:plugins/sync_wic/wic_space.c \
+	  --suppress=uninitvar:lab/report/plot/plot_runs.c --suppress=uninitvar:plugins/sync_wic/wic_space.c \
 	  --suppress=syntaxError:core/config/value.c -D__x86_64__ -D__GNUC__ -DQOS_URING \
 	  $(addprefix -I,$(PUBLIC)) -Icore -Ilab -I. $(addprefix -I,$(wildcard plugins/* plugins/*_common/* plugins/workloads/*)) core comm lab conform plugins
 

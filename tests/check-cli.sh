@@ -155,7 +155,7 @@ for command in "run" "run --json -" "compare --vary run.seed=1,2 --blocks 1 --sa
 done
 expect 2 "stdin:2:1: .*did you mean 'workload'" sh -c "printf '[run]\nworklod = uts\n' | '$G' run -"
 gzip -k "$tmp/one.json"
-for command in 'report -' 'report /dev/stdin' 'rerun -' 'history -' "compare - $tmp/two.json"; do
+for command in 'report -' 'report /dev/stdin' 'rerun -' "compare - $tmp/two.json"; do
 	for reader in cat zcat; do
 		expect 0 '' sh -c "$reader <'$tmp/one.json.gz' | '$G' $command"
 	done
@@ -176,7 +176,7 @@ expect 2 'is a pipe: write its content to a file' "$G" run "$tmp/fifo"
 cp "$tmp/one.json.gz" "$tmp/renamed"
 for file in one.json.gz renamed; do
 	expect 0 '' "$G" compare "$tmp/$file" "$tmp/two.json"
-	for command in rerun report history 'config show'; do
+	for command in rerun report 'config show'; do
 		expect 0 '' "$G" $command "$tmp/$file"
 	done
 done
@@ -461,35 +461,6 @@ d = json.load(open(sys.argv[1]))
 assert isinstance(d['warnings'], list) and all(set(w) == {'id', 'text'} for w in d['warnings']), d.get('warnings')
 PY
 
-# `history` marks each change of the samples once, and compares only runs of the same job.
-mkdir "$tmp/days"
-python3 - "$tmp/was.json" "$tmp/days" <<'PY'
-import copy, json, sys
-was = json.load(open(sys.argv[1]))
-for day in range(1, 10):
-    d = copy.deepcopy(was)
-    d['started'] = f'2026-01-{day:02}T00:00:00Z'
-    d['gpuloom']['revision'] = f'rev{day}'
-    level = 1.0 if day < 6 else 1.08
-    d['metrics']['seconds']['samples'] = [level * (1 + 0.001 * ((7 * i + day) % 12 - 6)) for i in range(12)]
-    d['metrics']['seconds']['median'] = level
-    json.dump(d, open(f'{sys.argv[2]}/{10 - day}.json', 'w'))
-json.dump({'schema': 'gpuloom.compare/1'}, open(sys.argv[2] + '/other.json', 'w'))
-PY
-expect 0 'rev6 .*8[^ ]* % +<-- SLOWER' "$G" history "$tmp/days"
-[ "$(grep -c '<--' "$tmp/out")" = 1 ] || fail 'one change'
-grep -q '1 other file was ignored: not a result' "$tmp/err" || fail 'a file that is no result'
-expect 0 '"revision":.*"rev9"' "$G" history "$tmp/days" --json --metric seconds,cpu_seconds
-expect 2 'no such folder|cannot read' "$G" history "$tmp/nowhere"
-# A result that is named twice, or copied, counts once.
-"$G" history "$tmp/days" >"$tmp/once" 2>/dev/null
-cp "$tmp/days/3.json" "$tmp/days/copy.json"
-ln -s 4.json "$tmp/days/latest.json"
-expect 0 '3 files were left out: the list already has the same samples' "$G" history "$tmp/days" "$tmp/days/5.json"
-sed 's/copy.json/3.json/' "$tmp/out" | cmp -s - "$tmp/once" || fail 'results that count twice'
-sed 's/"median": 1.0,//' "$tmp/days/3.json" >"$tmp/no-median.json"
-expect 0 ' s *$' "$G" history "$tmp/no-median.json" --metric seconds
-! grep -q nan "$tmp/out" || fail 'history of a result without a median'
 # Paths may contain blanks: unquoted in a single name, with a backslash in lists. The conf itself may be in such a folder.
 mkdir -p "$tmp/my own/plug ins"
 cp "$B/plugins/sched_static.so" "$B/plugins/device_cpu.so" "$B/plugins/workload_fib.so" "$tmp/my own/plug ins/"

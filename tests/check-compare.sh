@@ -318,7 +318,7 @@ for unit in ms s more; do
 		--json "$tmp/w-$unit.json" || fail "a run in $unit"
 done
 expect 2 "'wait' is in ms in w-ms and in s in w-s" "$G" compare "$tmp/w-ms.json" "$tmp/w-s.json" --metric wait
-for format in html md csv svg gp json; do
+for format in html md csv svg json; do
 	expect 2 "'wait' is in ms in .*w-ms.json and in s in .*w-s.json" "$G" report "$tmp/w-ms.json" "$tmp/w-s.json" \
 		--format $format
 done
@@ -327,15 +327,6 @@ expect 2 "'wait' is better when it is less in .*w-ms.json, and when it is more i
 expect 2 "'wait' is in ms in .*wait-ms.* and in s in .*wait-s" "$G" sweep "$tmp/a.ini" \
 	--vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-s" --samples 2 -o "$tmp/wait.jsonl"
 expect 2 "'wait' is in (ms|s) in .*exec.command=.*wait-(ms|s) and in (ms|s) in" "$G" report "$tmp/wait.jsonl"
-python3 - "$tmp/w-ms.json" "$tmp/w-old.json" <<'PY'
-import json, sys
-d = json.load(open(sys.argv[1]))
-d["started"] = "2020-01-01T00:00:00Z"
-d["metrics"]["wait"]["unit"] = "s"
-json.dump(d, open(sys.argv[2], "w"))
-PY
-expect 2 "'wait' is in s in .*w-old.json. and in ms in .*w-ms.json" "$G" history "$tmp/w-ms.json" "$tmp/w-old.json" \
-	--metric wait
 # All samples of a run must have one unit.
 printf '%s\n' '#!/bin/sh' "echo x >>$tmp/turns" "[ \$(wc -l <$tmp/turns) -le 2 ] && unit=ms || unit=s" \
 	"echo '{\"wait\": {\"value\": 5, \"unit\": \"'\$unit'\"}}'" >"$tmp/wait-both"
@@ -343,10 +334,6 @@ chmod +x "$tmp/wait-both"
 expect 3 "'wait' has the unit 's' .* in this sample, 'ms'" "$G" run "$tmp/a.ini" \
 	--set "workload.exec.command=$tmp/wait-both" \
 	--samples 6 --set run.warmup=0
-# A gnuplot script contains its data, so no other file is written.
-echo kept >"$tmp/plot.csv"
-expect 0 '' "$G" report "$tmp/a.json" -o "$tmp/plot.gp"
-[ "$(cat "$tmp/plot.csv")" = kept ] || fail 'report -o plot.gp wrote plot.csv'
 if command -v rsvg-convert >/dev/null; then
 	expect 0 '' "$G" report tests/data/compare.json -o "$tmp/plot.png"
 	[ "$(head -c 4 "$tmp/plot.png" | tail -c 3)" = PNG ] || fail 'plot.png is no PNG'

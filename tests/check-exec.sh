@@ -90,8 +90,8 @@ cp "$tmp/e.ini" "$bad"
 printf '{"x\\u001b\\u009b\302\233\377": {"value": 1, "unit": "\303"}}\n' >"$tmp/output"
 expect 0 'x\?\?\?\?' "$G" run "$bad" --samples 1 --json "$tmp/v.json"
 expect 0 '' "$G" report "$tmp/v.json" -o "$tmp/v.html"
-expect 0 '' "$G" report "$tmp/v.json" -o "$tmp/v.gp"
-python3 - "$tmp/u.json" "$tmp/v.json" "$tmp/v.html" "$tmp/v.gp" "$tmp/out" <<'PY' || fail \
+expect 0 '' "$G" report "$tmp/v.json" -o "$tmp/v.report.json"
+python3 - "$tmp/u.json" "$tmp/v.json" "$tmp/v.html" "$tmp/v.report.json" "$tmp/out" <<'PY' || fail \
 	'the output has control characters'
 import json, sys
 def walk(item):

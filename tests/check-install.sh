@@ -14,7 +14,7 @@ layout() { # FOLDER OPTION...: installs, checks that plug-ins and files are foun
 	expect 0 "^device +cpu .* $at/.*/gpuloom/plugins/device_cpu.so" "$at/bin/gpuloom" list -v
 	for f in gpuloom/conf/wic.ini gpuloom/conf/qos/storm.ini gpuloom/python/gpuloom/foreign.py man/man1/gpuloom.1 \
 		bash-completion/completions/gpuloom \
-		zsh/site-functions/_gpuloom doc/gpuloom/LICENSE doc/gpuloom/docs/options.md \
+		doc/gpuloom/LICENSE doc/gpuloom/docs/options.md \
 		doc/gpuloom/docs/plugins.md \
 		doc/gpuloom/examples/embed/collatz.c; do
 		[ -s "$at/share/$f" ] || fail "make install $*: no share/$f"

@@ -51,7 +51,7 @@ for package in gpuloom libgpuloom0 libgpuloom-dev gpuloom-doc; do
 done
 lib=usr/lib/$(dpkg-architecture -q DEB_HOST_MULTIARCH)
 for f in usr/bin/gpuloom usr/share/man/man1/gpuloom.1.gz usr/share/bash-completion/completions/gpuloom \
-	usr/share/zsh/vendor-completions/_gpuloom usr/share/fish/vendor_completions.d/gpuloom.fish $lib/libgpuloom.so \
+	$lib/libgpuloom.so \
 	$lib/libgpuloom.so.0 $lib/pkgconfig/gpuloom.pc usr/include/gpuloom/dev/dev.h \
 	usr/share/doc/gpuloom/docs/options.md* usr/share/gpuloom/python/gpuloom/foreign.py \
 	usr/share/doc/gpuloom/examples/embed/wordcount.c; do

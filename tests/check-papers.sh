@@ -1,29 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests the figures and tables of papers. Each has a row, and the sweep of each conf can be planned. Kept results have what the
-# claims need. New runs of simulated rows equal the kept results to the last digit. CPU rows run. docs/papers.md is what the
-# command prints.
+# claims need. New runs of simulated rows equal the kept results to the last digit. CPU rows run. docs/papers.md is what
+# tools/papers prints.
 . tests/lib.sh
 keep_programs
 need python3
 root=$PWD
 
-expect 0 '' "$G" papers --check
+expect 0 '' "$G" papers
 # A copy of a build folder finds the confs beside it.
 mkdir -p "$tmp/copy/build/plugins" "$tmp/copy/results"
 cp "$B/gpuloom" "$tmp/copy/build/" && cp -r conf "$tmp/copy/" && cp results/papers.ini "$tmp/copy/results/"
 expect 0 'MGWS|mgws' "$tmp/copy/build/gpuloom" papers
-expect 0 '' "$G" papers --page
-diff -u docs/papers.md "$tmp/out" >"$tmp/diff" || { fail 'docs/papers.md: run `gpuloom papers --page >docs/papers.md`'; head -n 40 "$tmp/diff"; }
+expect 0 '' tools/papers "$G"
+diff -u docs/papers.md "$tmp/out" >"$tmp/diff" || { fail 'docs/papers.md: run `tools/papers build/gpuloom >docs/papers.md`'; head -n 40 "$tmp/diff"; }
 [ "$(du -sk results | cut -f1)" -le 3072 ] || fail 'results/ has more than 3 MB'
 
 expect 0 '' "$G" papers --json "$tmp/papers.json" --quiet
 python3 - "$tmp/papers.json" >"$tmp/rows" <<'PY' || fail 'the rows'
-import json, sys
+import json, re, sys
 WANT = {"mgws": (27, 8), "wic": (17, 2), "gputn": (11, 3), "hiss": (12, 2), "sync": (13, 10)}
 doc = json.load(open(sys.argv[1]))
 assert doc["schema"] == "gpuloom.papers/1"
 assert [p["id"] for p in doc["papers"]] == list(WANT), "papers"
+written = {}
 for p in doc["papers"]:
+    for kind, most in zip(("figure", "table"), WANT[p["id"]]):  # each has confs or a line in results/papers.ini
+        has = {}
+        for r in p["rows"]:
+            for n in re.findall(r"\d+", r["label"].partition(" (")[0]) if r["label"].startswith(kind) else ():
+                has.setdefault(int(n), set()).add(bool(r["conf"]))
+        assert set(has) == set(range(1, most + 1)) and all(len(v) == 1 for v in has.values()), (p["id"], kind, has)
+    for r in p["rows"]:
+        bad = [c for c in r["claims"] if r["result"] and c["error"]]
+        assert not bad, (r["result"], "lacks what a claim needs", bad)
+        for line in re.findall(r"^(?:output|report) *= *\S+", open("conf/%s.ini" % r["conf"]).read(), re.M) if r["conf"] else ():
+            assert written.setdefault(line, r["conf"]) == r["conf"], (line, "in two confs", written[line], r["conf"])
+    words = [(r["label"].split()[0], r["number"], r["part"]) for r in p["rows"] if r["conf"]]
+    assert len(words) == len(set(words)), (p["id"], "two confs of one figure need a `part`")
     assert p["url"].startswith("https://"), p["id"]
     for r in p["rows"]:
         for c in r["claims"]: # a division by a number changes the unit, so that 1 does not mean "no effect"

@@ -83,7 +83,7 @@ for axis in x lines facet; do
 		$grid --samples 1 \
 		--set sweep.$axis=workload.planted.turn -o "$tmp/axis.jsonl"
 	[ ! -e "$tmp/axis.jsonl" ] || fail "a sweep with a wrong $axis began"
-	for format in html svg gp csv json; do
+	for format in html svg csv json; do
 		expect 2 "did you mean 'workload.planted.turns'" "$G" report "$tmp/killed.jsonl" --$axis \
 			workload.planted.turn \
 			--format $format
@@ -102,7 +102,7 @@ head = json.loads(lines[0])
 head["report"] = {"x": "no.such", "lines": "workload.planted.turn", "facet": "x"}
 open(sys.argv[2], "w").write("\n".join([json.dumps(head)] + lines[1:]) + "\n")
 PY
-for format in html svg gp csv json md; do
+for format in html svg csv json md; do
 	expect 0 'warning: report: ignoring the line plot of the sweep: --x no.such' "$G" report "$tmp/axis.jsonl" \
 		--format $format
 done
@@ -149,10 +149,10 @@ expect 2 'not of the form K/N' "$G" sweep "$tmp/p.ini" $cells --shard 5/4
 expect 0 'other .*turns=2000' "$G" sweep "$tmp/p.ini" $cells --shard 1/4 --dry-run
 # A report overwrites the named file and no other file.
 ls "$tmp" >"$tmp/before"
-"$G" report "$tmp/alone.jsonl" -o "$tmp/alone.gp" --x workload.planted.turns --lines device.cpu.spin ||
-	fail 'a script with lines'
+"$G" report "$tmp/alone.jsonl" -o "$tmp/alone.svg" --x workload.planted.turns --lines device.cpu.spin ||
+	fail 'a plot with lines'
 "$G" report "$tmp/alone.jsonl" -o "$tmp/alone.html" || fail 'a page'
-rm "$tmp/alone.gp" "$tmp/alone.html"
+rm "$tmp/alone.svg" "$tmp/alone.html"
 ls "$tmp" | cmp -s - "$tmp/before" || fail 'a report leaves other files'
 expect 2 "did you mean 'device.cpu.spin'" "$G" report "$tmp/alone.jsonl" --x device.cpu.spn
 expect 2 'choose from value' "$G" report "$tmp/alone.jsonl" --show speed

@@ -314,7 +314,6 @@ expect 0 '^scheduler.static.local_queue=$' "$G" complete scheduler.static. run -
 expect 0 '^device.cpu.isolation=process$' "$G" complete device.cpu.isolation= run --set
 expect 0 '^--samples$' "$G" complete --s run
 "$G" completion bash >"$tmp/c" && bash -n "$tmp/c" || fail 'completion bash'
-"$G" completion fish >"$tmp/c" && { ! command -v fish >/dev/null || fish -n "$tmp/c"; } || fail 'completion fish'
 expect 2 'expected a shell' "$G" completion csh
 expect 2 'no such plug-in file' "$G" validate ./no_such.so
 expect 5 'abi.load' "$G" validate "$B/tests/plugins/bad_abort.so"

@@ -43,6 +43,8 @@ class Documents(unittest.TestCase):
         self.assertEqual(len(gpuloom.load("s.jsonl", pandas=False)), 12)
         with self.assertWarnsRegex(UserWarning, "12 samples .* count once"):
             self.assertEqual(len(gpuloom.load("s.jsonl", "s.jsonl", pandas=False)), 12)
+        gpuloom.report("s.jsonl", "s.json")
+        self.assertEqual(sorted(gpuloom.load("s.json", pandas=False)["seconds"]), sorted(table["seconds"]))
         if PANDAS:
             frame = gpuloom.load("s.jsonl")
             self.assertEqual(type(frame).__name__, "DataFrame")

@@ -8,7 +8,8 @@
 
 #include "compare/rules.h"
 #include "compare/vary.h"
-#include "report/document.h"
+#include "report/text/table.h"
+#include "report/view/view.h"
 #include "facts/environment.h"
 #include "support.h"
 
@@ -448,20 +449,29 @@ TEST(warnings_of_a_run)
 	}
 }
 
-TEST(table)
+/* Checks that the table of a comparison has `text`. Deletes the comparison. */
+static void check_table(cJSON *json, const char *text)
 {
 	struct loom__text out = {0};
-	cJSON *doc = judged("less", 1.5, 5, "seconds");
-	loom__compare_table(doc, &out);
-	CU_ASSERT_PTR_NOT_NULL(strstr(out.at, "INCONCLUSIVE, about"));
+	struct loom__doc doc;
+	struct loom__view view;
+	struct loom_error err;
+	char *bytes = loom__json_print(json, 0);
+	CU_ASSERT_EQUAL_FATAL(loom__doc_parse("it", bytes, strlen(bytes), &doc, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(loom__view_create(&doc, 1, &view, &err), 0);
+	loom__table_compare(&view, &out);
+	CU_ASSERT_PTR_NOT_NULL(strstr(out.at, text));
 	loom__text_free(&out);
-	cJSON_Delete(doc);
-	out = (struct loom__text){0};
-	doc = cJSON_Parse("{\"schema\": \"gpuloom.compare/1\"}"); /* the smallest document with a schema */
-	loom__compare_table(doc, &out);
-	CU_ASSERT_PTR_NOT_NULL(strstr(out.at, "nothing to compare"));
-	loom__text_free(&out);
-	cJSON_Delete(doc);
+	loom__view_free(&view);
+	loom__doc_free(&doc);
+	cJSON_Delete(json);
+}
+
+TEST(table)
+{
+	check_table(judged("less", 1.5, 5, "seconds"), "INCONCLUSIVE, about");
+	check_table(cJSON_Parse("{\"schema\": \"gpuloom.compare/1\"}"),
+		    "nothing to compare"); /* the smallest document */
 }
 
 TEST_MAIN("compare", 120)

@@ -14,15 +14,15 @@
 #include <unistd.h>
 
 #include "facts/write.h"
-#include "report/derive.h"
-#include "report/html.h"
-#include "report/lines.h"
-#include "report/plot.h"
-#include "report/markup.h"
+#include "report/view/derive.h"
+#include "report/page/html.h"
+#include "report/view/lines.h"
+#include "report/plot/plot.h"
+#include "report/text/markup.h"
 #include "report/report.h"
-#include "report/rows.h"
-#include "report/table.h"
-#include "report/grid.h"
+#include "report/text/rows.h"
+#include "report/text/table.h"
+#include "report/text/grid.h"
 
 static const char *const documents[] = {"result.json", "compare.json", "sweep.jsonl",
 					"hostile.json"};
@@ -99,9 +99,6 @@ static char *render(const struct loaded *l, enum loom__report_format format)
 		break;
 	case LOOM__AS_SVG:
 		loom__report_svg(&t, &l->view, &l->settings);
-		break;
-	case LOOM__AS_GNUPLOT:
-		loom__report_gnuplot(&t, &l->view, &l->settings);
 		break;
 	default:
 		loom__report_summary(&t, &l->view, &l->settings);
@@ -520,87 +517,6 @@ TEST(hostile_markdown)
 	unload(&l);
 }
 
-/* Loads a document of tests/data, after replacing each `from` by `to`. */
-static void load_changed(struct loaded *l, const char *name, const char *from, const char *to)
-{
-	struct loom__text t = {0};
-	struct loom_error err = {0};
-	char *bytes;
-	size_t length, found = 0;
-	CU_ASSERT_EQUAL_FATAL(loom__read_file(data_path(name), LOOM__DOC_MOST, &bytes, &length, &err), 0);
-	for (const char *at = bytes, *next; *at; at = next) {
-		next = strstr(at, from);
-		found += next != NULL;
-		loom__text_put(&t, at, next ? (size_t)(next - at) : strlen(at));
-		if (next)
-			loom__text_add(&t, "%s", to);
-		next = next ? next + strlen(from) : at + strlen(at);
-	}
-	CU_ASSERT_FATAL(found > 0);
-	CU_ASSERT_EQUAL_FATAL(load_text(l, t.at, &err), 0);
-	loom__text_free(&t);
-	free(bytes);
-}
-
-/* Separates commands from data as gnuplot does, and checks that no part of the payload is a command. */
-static void check_commands(const char *script)
-{
-	char mark[64] = "";
-	size_t tables = 0;
-	for (const char *line = script, *end; *line; line = end) {
-		char command[4096] = "";
-		size_t n = 0;
-		int quoted = 0;
-		end = strchrnul(line, '\n');
-		end += *end == '\n';
-		if (*mark) {
-			if (!strncmp(line, mark, strlen(mark)))
-				*mark = 0;
-			continue;
-		}
-		for (const char *s = line; s < end && n + 1 < sizeof(command); s++) {
-			quoted ^= *s == '\'';
-			if (!quoted)
-				command[n++] = *s;
-		}
-		CU_ASSERT(!quoted && !strpbrk(command, "`!@") && !strstr(command, "system") &&
-			  !strstr(command, "TOUCH"));
-		if (sscanf(line, "$%*[a-z] << %63s", mark) == 1)
-			tables++;
-	}
-	CU_ASSERT(tables >= 1 && !*mark);
-}
-
-TEST(gnuplot_runs_no_command_S5)
-{
-	static const char payload[] = "x\\nEND_OF_DATA\\nsystem('TOUCH')\\n`TOUCH`\\n!TOUCH\\n\\rit's \\\\\\u001b";
-	static const struct {
-		const char *doc, *from, *to;
-	} given[] = {
-	    {"result.json", "\"workload\":\"contains\"", "\"workload\":\"%s\""},
-	    {"result.json", "\"unit\":\"s\"", "\"unit\":\"%s\""},
-	    {"result.json", "\"seconds\":{\"unit\"", "\"%s\":{\"unit\""},
-	    {"result.json", "\"seconds\":{\"unit\"", "\"END_OF_DATA\": {\"unit\""},
-	    {"compare.json", "\"label\":\"", "\"label\":\"%s"},
-	    {"compare.json", "\"verdict\":\"", "\"verdict\":\"%s"},
-	    {"sweep.jsonl", "mgws", "%s"},
-	    {"sweep.jsonl", "\"scheduler.mgws.public_queue\"", "\"%s\""},
-	    {"sweep.jsonl", "\"scheduler.mgws.public_queue\": \"", "\"scheduler.mgws.public_queue\": \"END_OF_DATA"},
-	};
-	for (size_t i = 0; i < LOOM__COUNT(given); i++) {
-		struct loaded l;
-		struct loom_error err = {0};
-		char to[300];
-		snprintf(to, sizeof(to), given[i].to, payload);
-		load_changed(&l, given[i].doc, given[i].from, to);
-		loom__report_lines(&l.view, NULL, NULL, NULL, &l.settings, &err);
-		char *script = render(&l, LOOM__AS_GNUPLOT);
-		check_commands(script);
-		free(script);
-		unload(&l);
-	}
-}
-
 TEST(csv_fields)
 {
 	static const char *const pairs[][2] = {{"plain", "plain"},
@@ -637,11 +553,18 @@ TEST(csv_units)
 	}
 }
 
-/* The CSV has exactly the values of the JSON. */
+/* The CSV and the summary have exactly the values of the JSON. */
 TEST(csv_round_trip)
 {
 	struct loaded l;
 	load(&l, "result.json");
+	char *summary = render(&l, LOOM__AS_JSON);
+	cJSON *doc = cJSON_Parse(summary), *variant = cJSON_GetArrayItem(loom__json_list(doc, "variants"), 0);
+	const cJSON *values =
+	    loom__json_list(loom__json_object(loom__json_object(variant, "metrics"), "seconds"), "values");
+	CU_ASSERT_EQUAL(loom__json_length(values), l.view.variant[0].rows);
+	CU_ASSERT(loom__json_length(loom__json_list(variant, "workers")) > 0);
+	CU_ASSERT_PTR_NOT_NULL(loom__json_object(loom__json_object(doc, "about"), "environment"));
 	char *text = render(&l, LOOM__AS_CSV), *save = NULL;
 	size_t m = loom__names_find(&l.view.metric_names, "seconds"), rows = 0;
 	CU_ASSERT_FATAL(m != LOOM__NO_NAME);
@@ -654,8 +577,11 @@ TEST(csv_round_trip)
 			at = strchr(at, ',') + 1;
 		CU_ASSERT(loom__read_double(at, &end, &v) == 0);
 		CU_ASSERT(v == l.view.variant[0].series[m].value[rows]);
+		CU_ASSERT_DOUBLE_EQUAL(v, cJSON_GetArrayItem(values, (int)rows)->valuedouble, 1e-12 * v);
 		rows++;
 	}
+	cJSON_Delete(doc);
+	free(summary);
 	CU_ASSERT_EQUAL(rows, l.view.variant[0].rows);
 	free(text);
 	unload(&l);
@@ -850,12 +776,23 @@ TEST(line_plots)
 		render_all(&l);
 	}
 	l.settings.show = LOOM__SHOW_VALUE;
-	char *script = render(&l, LOOM__AS_GNUPLOT), *page = render(&l, LOOM__AS_HTML);
-	CU_ASSERT_PTR_NOT_NULL(strstr(script, "scheduler.policy,q.size\n")); /* the factors are columns */
-	CU_ASSERT_PTR_NOT_NULL(strstr(script, "set xlabel 'device.cpu.workers'"));
+	char *page = render(&l, LOOM__AS_HTML), *summary = render(&l, LOOM__AS_JSON);
+	cJSON *doc = cJSON_Parse(summary), *drawn = cJSON_GetArrayItem(loom__json_list(doc, "lines"), 0);
+	const cJSON *point;
+	size_t same = 0;
+	CU_ASSERT_EQUAL(loom__json_length(loom__json_list(drawn, "points")), 12);
+	cJSON_ArrayForEach(point, loom__json_list(drawn, "points"))
+	{
+		same += !strcmp(loom__json_text(point, "panel"), "8k") &&
+			!strcmp(loom__json_text(point, "line"), "b") && !strcmp(loom__json_text(point, "x"), "4") &&
+			fabs(loom__json_number(point, "median") - 4) < 1e-9 &&
+			fabs(loom__json_number(point, "highest") - 4.16) < 1e-9;
+	}
+	CU_ASSERT_EQUAL(same, 1);
+	cJSON_Delete(doc);
+	free(summary);
 	CU_ASSERT_PTR_NOT_NULL(strstr(page, "<section id=\"lines\">"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(page, "Names of variants: device.cpu.workers, scheduler.policy, q.size"));
-	free(script);
 	free(page);
 	unload(&l);
 	/* Cells that differ only in factors that the plot does not show are combined. */

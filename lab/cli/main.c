@@ -11,7 +11,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#include "cli/options.h"
+#include "cli/base/options.h"
 #include "facts/must.h"
 #include "facts/write.h"
 #include "lib/fd.h"
@@ -20,20 +20,19 @@ static const struct command {
 	const struct loom__usage *usage;
 	const char *summary;
 } commands[] = {
-	{&loom__run_usage, "run the workload of a conf file and verify its result"},
-	{&loom__compare_usage, "run variants interleaved, and judge their differences"},
-	{&loom__sweep_usage, "run many configurations, with one line per sample"},
-	{&loom__rerun_usage, "repeat the run of a result, and list what differs"},
-	{&loom__history_usage, "list results over time, and mark changes"},
-	{&loom__report_usage, "create a page, tables or plots from results"},
-	{&loom__papers_usage, "list figures of papers, run them, and judge the papers' claims"},
-	{&loom__config_usage, "check or show a configuration, or the schema of all options"},
-	{&loom__list_usage, "list plug-ins"},
-	{&loom__describe_usage, "describe a plug-in and its options"},
-	{&loom__doctor_usage, "check what this machine can run, and how to enable the rest"},
-	{&loom__new_plugin_usage, "create a plug-in: a folder that builds and passes validate"},
-	{&loom__validate_usage, "run the conformance tests of a plug-in"},
-	{&loom__completion_usage, "print a completion script for bash, zsh or fish"},
+    {&loom__run_usage, "run the workload of a conf file and verify its result"},
+    {&loom__compare_usage, "run variants interleaved, and judge their differences"},
+    {&loom__sweep_usage, "run many configurations, with one line per sample"},
+    {&loom__rerun_usage, "repeat the run of a result, and list what differs"},
+    {&loom__report_usage, "create a page, tables or plots from results"},
+    {&loom__papers_usage, "list figures of papers, run them, and judge the papers' claims"},
+    {&loom__config_usage, "check or show a configuration, or the schema of all options"},
+    {&loom__list_usage, "list plug-ins"},
+    {&loom__describe_usage, "describe a plug-in and its options"},
+    {&loom__doctor_usage, "check what this machine can run, and how to enable the rest"},
+    {&loom__new_plugin_usage, "create a plug-in: a folder that builds and passes validate"},
+    {&loom__validate_usage, "run the conformance tests of a plug-in"},
+    {&loom__completion_usage, "print a completion script for bash"},
 };
 
 static const struct {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "compare/compare.h"
-#include "report/document.h"
-#include "report/pool.h"
+#include "report/view/document.h"
+#include "report/view/pool.h"
 #include "facts/environment.h"
 #include "facts/must.h"
 

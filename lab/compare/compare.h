@@ -103,8 +103,4 @@ int loom__compare_same_job(const struct loom__job *job, size_t jobs, const char 
 int loom__compare_figures(const struct loom__job *job, size_t jobs, const struct loom__compare_metric *metric,
 			  size_t metrics, const char *const *allowed, size_t n, struct loom_error *err);
 
-/* ---- table.c ------------------------------------------------------------------------------------- */
-
-void loom__compare_table(const cJSON *doc, struct loom__text *out);
-
 #endif

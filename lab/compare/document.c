@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "compare/compare.h"
-#include "report/document.h"
+#include "report/view/document.h"
 #include "facts/build.h"
 #include "facts/environment.h"
 #include "facts/facts.h"

@@ -5,7 +5,7 @@
 #ifndef LOOM_INTERLEAVE_H
 #define LOOM_INTERLEAVE_H
 
-#include "report/derive.h"
+#include "report/view/derive.h"
 #include "run/engine.h"
 #include "stats/stats.h"
 

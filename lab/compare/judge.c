@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "compare/compare.h"
-#include "report/document.h"
+#include "report/view/document.h"
 #include "facts/environment.h"
 #include "facts/must.h"
 

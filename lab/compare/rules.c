@@ -6,46 +6,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/document.h"
+#include "report/view/document.h"
 #include "facts/must.h"
+#include "facts/token.h"
 
 /* ---- gates ---------------------------------------------------------------------------------------- */
 
-static const char *skip(const char *s)
-{
-	return s + strspn(s, " \t");
-}
-
 int loom__gate_rule_parse(const char *text, struct loom__gate_rule *out, struct loom_error *err)
 {
-	const char *at = skip(text);
-	size_t n = strcspn(at, ": \t");
+	const char *at = text;
 	struct loom__gate_rule r = {.text = text};
-	if (!n || n >= sizeof(r.metric))
-		goto bad;
-	memcpy(r.metric, at, n);
-	at = skip(at + n);
-	if (*at++ != ':')
-		goto bad;
-	at = skip(at);
-	r.faster = !strncmp(at, "faster", 6);
-	if (!r.faster && strncmp(at, "slower", 6))
-		goto bad;
-	at = skip(at + 6);
-	if (*at++ != '>' || loom__read_double(skip(at), &at, &r.limit))
-		goto bad;
-	at = skip(at);
-	if (*at == '%') {
+	int good = loom__take_until(&at, ": \t", r.metric, sizeof(r.metric)) && loom__take(&at, ":");
+	r.faster = good && loom__take(&at, "faster");
+	good =
+	    good && (r.faster || loom__take(&at, "slower")) && loom__take(&at, ">") && loom__take_number(&at, &r.limit);
+	if (good && loom__take(&at, "%"))
 		r.limit /= 100;
-		at = skip(at + 1);
-	}
-	if (*at || !(r.limit >= 0) || r.limit > 100)
-		goto bad;
+	if (!good || !loom__take_end(&at) || !(r.limit >= 0) || r.limit > 100)
+		return LOOM__FAIL(err, LOOM_EINVAL, "--fail-on '%s': not of the form 'METRIC: slower > 3%%'", text);
 	*out = r;
 	return 0;
-bad:
-	return LOOM__FAIL(err, LOOM_EINVAL, "--fail-on '%s': not of the form 'METRIC: slower > 3%%'",
-			  text);
 }
 
 /* Returns 1 if the comparison breaks the rule. Judges it again, with the rule's limit as margin. */
@@ -136,52 +116,31 @@ void loom__compare_gate(cJSON *doc, const struct loom__gate_rule *rule, size_t r
 
 /* ---- bars ----------------------------------------------------------------------------------------- */
 
-/* Parses "metric(label)". The label may contain anything but a closing parenthesis. Returns the position after it, or
- * NULL. */
-static const char *parse_term(const char *at, char metric[LOOM__COMPARE_NAME], char label[96])
+/* Parses "metric(label)". The label may contain anything but a closing parenthesis. */
+static int take_term(const char **at, char metric[LOOM__COMPARE_NAME], char label[96])
 {
-	size_t n = strcspn(at, "( \t");
-	if (!n || n >= LOOM__COMPARE_NAME)
-		return NULL;
-	memcpy(metric, at, n);
-	metric[n] = 0;
-	at = skip(at + n);
-	if (*at++ != '(')
-		return NULL;
-	n = strcspn(at, ")");
-	if (!n || n >= 96 || at[n] != ')')
-		return NULL;
-	memcpy(label, at, n);
-	label[n] = 0;
-	return skip(at + n + 1);
+	return loom__take_until(at, "( \t", metric, LOOM__COMPARE_NAME) && loom__take(at, "(") &&
+	       loom__take_until(at, ")", label, 96) && loom__take(at, ")");
 }
 
 int loom__bar_parse(const char *text, struct loom__bar *out, struct loom_error *err)
 {
 	struct loom__bar b = {0};
 	char again[LOOM__COMPARE_NAME];
-	const char *at = skip(text);
-	size_t n = strcspn(at, ": \t");
-	if (!n || n >= sizeof(b.figure))
-		goto bad;
-	memcpy(b.figure, at, n);
-	at = skip(at + n);
-	if (*at++ != ':' || !(at = parse_term(skip(at), b.metric, b.of)))
-		goto bad;
-	if (*at == '/' &&
-	    (!(at = parse_term(skip(at + 1), again, b.by)) || strcmp(again, b.metric)))
-		goto bad;
-	b.at_most = *at == '<';
-	if ((*at != '<' && *at != '>') || at[1] != '=' ||
-	    loom__read_double(skip(at + 2), &at, &b.target) || *skip(at))
-		goto bad;
+	const char *at = text;
+	int good = loom__take_until(&at, ": \t", b.figure, sizeof(b.figure)) && loom__take(&at, ":") &&
+		   take_term(&at, b.metric, b.of);
+	if (good && loom__take(&at, "/"))
+		good = take_term(&at, again, b.by) && !strcmp(again, b.metric);
+	b.at_most = good && loom__take(&at, "<=");
+	if (!good || !(b.at_most || loom__take(&at, ">=")) || !loom__take_number(&at, &b.target) ||
+	    !loom__take_end(&at))
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "--bar '%s': not of the form 'NAME: METRIC(LABEL) / METRIC(LABEL) >= NUMBER' "
+				  "(or without the '/ METRIC(LABEL)'; or <=)",
+				  text);
 	*out = b;
 	return 0;
-bad:
-	return LOOM__FAIL(err, LOOM_EINVAL,
-			  "--bar '%s': not of the form 'NAME: METRIC(LABEL) / METRIC(LABEL) >= NUMBER' "
-			  "(or without the '/ METRIC(LABEL)'; or <=)",
-			  text);
 }
 
 static int find_label(const cJSON *doc, const char *label, size_t *variant, struct loom_error *err)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "compare/compare.h"
-#include "report/document.h"
+#include "report/view/document.h"
 #include "facts/must.h"
 
 size_t loom__compare_variants(const cJSON *doc)

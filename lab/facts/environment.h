@@ -36,6 +36,8 @@ size_t loom__environment_disturbed(const cJSON *before, const cJSON *after, cJSO
 
 /* Reads a short file without its last newline. Returns 0. On failure, returns -1 and writes the reason to `why`. */
 int loom__fact_read(const char *path, char *out, size_t room, char why[200]);
+/* The same for a file such as "always [madvise] never", of which `out` gets the selected word. */
+int loom__fact_chosen(const char *path, char *out, size_t room, char why[200]);
 void loom__fact_none(cJSON *facts, const char *name, const char *fmt, ...) LOOM_PRINTF(3, 4);
 /* Adds the content of the file `path` as the fact `name`. */
 void loom__fact_file(cJSON *facts, const char *name, const char *path);

@@ -91,14 +91,10 @@ static void add_quota(cJSON *facts)
 static void add_chosen(cJSON *facts, const char *name, const char *path)
 {
 	char text[256], why[200];
-	if (loom__fact_read(path, text, sizeof(text), why)) {
+	if (loom__fact_chosen(path, text, sizeof(text), why))
 		loom__fact_none(facts, name, "%s", why);
-		return;
-	}
-	char *open = strchr(text, '['), *close = open ? strchr(open, ']') : NULL;
-	if (close)
-		*close = 0;
-	loom__json_add_text(facts, name, close ? open + 1 : text);
+	else
+		loom__json_add_text(facts, name, text);
 }
 
 /* Drivers report the boost in different files: the file "boost" has 0 if it is off, and the file "no_turbo" has 0 if it

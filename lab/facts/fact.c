@@ -28,6 +28,17 @@ int loom__fact_read(const char *path, char *out, size_t room, char why[200])
 	return 0;
 }
 
+int loom__fact_chosen(const char *path, char *out, size_t room, char why[200])
+{
+	int failed = loom__fact_read(path, out, room, why);
+	char *open = failed ? NULL : strchr(out, '['), *close = open ? strchr(open, ']') : NULL;
+	if (close) {
+		*close = 0;
+		memmove(out, open + 1, (size_t)(close - open));
+	}
+	return failed;
+}
+
 void loom__fact_none(cJSON *facts, const char *name, const char *fmt, ...)
 {
 	char why[240];

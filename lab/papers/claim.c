@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "facts/must.h"
+#include "facts/token.h"
 #include "papers/papers.h"
-#include "report/derive.h"
+#include "report/view/derive.h"
 
 const char *const loom__claim_verdict_name[] = {"not run here", "same",     "smaller",
 						"larger",       "opposite", "not judged"};
@@ -18,46 +19,27 @@ const char *const loom__claim_verdict_name[] = {"not run here", "same",     "sma
 
 /* ---- the paper's value -------------------------------------------------------------------------- */
 
-static int read_number(const char **at, double *v)
-{
-	*at += strspn(*at, " \t");
-	return loom__read_double(*at, at, v);
-}
-
-static int ends(const char *at)
-{
-	return !at[strspn(at, " \t")];
-}
-
 int loom__claim_range(const char *text, double *low, double *high, struct loom_error *err)
 {
-	const char *at = text + strspn(text, " \t");
+	const char *at = text;
 	double a, b;
-	int bound = !strncmp(at, ">=", 2) ? 1 : !strncmp(at, "<=", 2) ? -1 : 0;
-	at += bound ? 2 : 0;
-	if (read_number(&at, &a))
+	int bound = loom__take(&at, ">=") ? 1 : loom__take(&at, "<=") ? -1 : 0;
+	if (!loom__take_number(&at, &a))
 		goto wrong;
 	*low = bound < 0 ? -INFINITY : a;
 	*high = bound > 0 ? INFINITY : a;
 	if (bound)
-		return ends(at) ? 0 : LOOM__FAIL(err, LOOM_EINVAL, "'%.80s': text after the bound", text);
+		return loom__take_end(&at) ? 0 : LOOM__FAIL(err, LOOM_EINVAL, "'%.80s': text after the bound", text);
 	*low = a - TOLERANCE * fabs(a);
 	*high = a + TOLERANCE * fabs(a);
-	at += strspn(at, " \t");
-	if (!*at)
+	if (loom__take_end(&at))
 		return 0;
-	int range = !strncmp(at, "..", 2);
-	if (!range && strncmp(at, "+-", 2))
+	int range = loom__take(&at, "..");
+	if ((!range && !loom__take(&at, "+-")) || !loom__take_number(&at, &b))
 		goto wrong;
-	at += 2;
-	if (read_number(&at, &b))
-		goto wrong;
-	at += strspn(at, " \t");
-	if (!range && *at == '%') {
+	if (!range && loom__take(&at, "%"))
 		b = fabs(a) * b / 100;
-		at++;
-	}
-	if (!ends(at) || (range ? b < a : b < 0))
+	if (!loom__take_end(&at) || (range ? b < a : b < 0))
 		goto wrong;
 	*low = range ? a : a - b;
 	*high = range ? b : a + b;
@@ -190,22 +172,17 @@ static int call(const void *from, const char *name, const char *arguments, size_
 {
 	const struct sweep *s = from;
 	struct loom__constraint c = {0};
-	size_t which = 0, n = 0;
+	size_t which = 0;
 	while (which < CALLS && strcmp(name, call_name[which]))
 		which++;
 	if (which == CALLS)
 		return LOOM_ENOENT;
 	char *text = loom__must(strndup(arguments, length)), metric[80];
-	const char *rest = text + strspn(text, " ");
-	while (rest[n] && rest[n] != ',')
-		n++;
-	snprintf(metric, sizeof(metric), "%.*s", (int)n, rest);
-	for (size_t k = strlen(metric); k && metric[k - 1] == ' ';)
-		metric[--k] = 0;
-	rest += n + (rest[n] == ',');
-	rest += strspn(rest, " ");
-	int rc = 0;
-	if (!*metric || strchr(metric, '='))
+	const char *rest = text;
+	int rc = 0, named = loom__take_until(&rest, ",", metric, sizeof(metric));
+	if (named && loom__take(&rest, ","))
+		rest += strspn(rest, " ");
+	if (!named || strchr(metric, '='))
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "%s(%.200s): write %s(METRIC, FACTOR=VALUE, ...)", name, text, name);
 	else if (*rest && loom__constraint_parse(rest, "", 1, s->factor, s->factors, &c, err))
 		/* If there is a view, the conf has been checked already. So a value that is missing was left out on the
@@ -287,31 +264,26 @@ int loom__claim_metrics(const struct loom__claim *c, const struct loom__view *vi
 
 #define MOST_MARKS 64 /* limit on the marks of a document, which may come from anywhere */
 
-/* Returns the position after NAME(...), or NULL if the text is not a call. */
-static const char *skip_call(const char *s)
+/* Moves past NAME(...). */
+static int take_call(const char **at)
 {
-	s += strspn(s, " abcdefghijklmnopqrstuvwxyz");
-	for (int depth = 0, quoted = 0; *s; s++) {
-		quoted ^= *s == '"';
-		depth += quoted ? 0 : *s == '(' ? 1 : *s == ')' ? -1 : 0;
-		if (!depth)
-			return *s == ')' ? s + 1 + strspn(s + 1, " ") : NULL;
-	}
-	return NULL;
+	*at += strspn(*at, " abcdefghijklmnopqrstuvwxyz");
+	return loom__take(at, "(") && loom__take_group(at);
 }
 
 /* Returns the number of calls in CALL, CALL / CALL or 1 - CALL / CALL. Returns 0 for other expressions. *rest is 1 if
  * the expression starts with "1 -". */
 static int shape_of(const char *text, int *rest)
 {
-	text += strspn(text, " ");
-	*rest = *text == '1' && text[1 + strspn(text + 1, " ")] == '-';
-	if (*rest)
-		text = strchr(text, '-') + 1;
-	const char *end = skip_call(text);
-	if (end && *end == '/' && (end = skip_call(end + 1)) && !*end)
-		return 2;
-	return end && !*end && !*rest;
+	const char *at = text;
+	*rest = loom__take(&at, "1") && loom__take(&at, "-");
+	if (!*rest)
+		at = text;
+	if (!take_call(&at))
+		return 0;
+	if (loom__take(&at, "/"))
+		return take_call(&at) && loom__take_end(&at) ? 2 : 0;
+	return loom__take_end(&at) && !*rest;
 }
 
 static void add_mark(const struct loom__claim *c, struct loom__view *view, struct loom__paper_mark *mark, size_t *marks)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints figures, tables and claims: as text tables, as docs/papers.md and as JSON. */
+/* Prints figures, tables and claims: as text tables and as JSON, from which tools/papers makes docs/papers.md. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "facts/must.h"
 #include "papers/papers.h"
-#include "report/grid.h"
+#include "report/text/grid.h"
 
 const char *const loom__paper_state_name[LOOM__PAPER_STATES] = {
     "reproduced", "different", "opposite", "not run yet", "no conf yet", "not to be had here", "no experiment"};
@@ -196,153 +196,6 @@ void loom__papers_claims(const struct loom__paper_row *r, struct loom__text *out
 	loom__text_free(&origin);
 }
 
-/* ---- the page ------------------------------------------------------------------------------------------ */
-
-#define add loom__markdown_add
-
-static void add_counts(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows,
-		       struct loom__text *out)
-{
-	struct loom__grid g = {0};
-	loom__grid_columns(&g, "paper");
-	loom__grid_column(&g, 0, "");
-	for (int s = 0; s < LOOM__PAPER_STATES; s++)
-		loom__grid_column(&g, LOOM__CELL_NUMBER, loom__paper_state_name[s]);
-	for (size_t p = 0; p < c->papers; p++)
-		for (int table = 0; table < 2; table++) {
-			size_t n[LOOM__PAPER_STATES] = {0};
-			for (size_t i = 0; i < rows; i++)
-				n[loom__paper_state(&row[i])] += row[i].paper == p && row[i].table == table;
-			loom__grid_cell(&g, 0, "%s", table ? "" : c->paper[p].id);
-			loom__grid_cell(&g, 0, "%s", table ? "tables" : "figures");
-			for (int s = 0; s < LOOM__PAPER_STATES; s++)
-				loom__grid_cell(&g, 0, "%.0zu", n[s]); /* 0: an empty cell */
-		}
-	loom__grid_markdown(&g, out);
-}
-
-static int differs(const struct loom__paper_claim *c)
-{
-	return *c->claim->why && c->verdict >= LOOM__CLAIM_SMALLER && c->verdict <= LOOM__CLAIM_OPPOSITE;
-}
-
-/* Appends why claim i differs, and all later claims for the same reason. Returns 0 if an earlier claim has this reason,
- * or if the claim does not differ. */
-static int add_why(const struct loom__paper_row *r, size_t i, int first, struct loom__text *out)
-{
-	const char *why = r->claim[i].claim->why;
-	for (size_t k = 0; k < i; k++)
-		if (differs(&r->claim[k]) && !strcmp(r->claim[k].claim->why, why))
-			return 0;
-	if (!differs(&r->claim[i]))
-		return 0;
-	loom__text_add(out, first ? "\n- " : "- ");
-	for (size_t k = i; k < r->figure->claims; k++) {
-		const struct loom__paper_claim *c = &r->claim[k];
-		if (!differs(c) || strcmp(c->claim->why, why))
-			continue;
-		add(out, k > i ? ", %s" : "%s", c->claim->name);
-	}
-	add(out, ": %s\n", why);
-	return 1;
-}
-
-static void add_row(const struct loom__paper_row *r, struct loom__text *out)
-{
-	struct loom__grid g = {0};
-	struct loom__text origin = {0};
-	int whys = 0;
-	add(out, "#### %s: ", r->label);
-	add(out, "%s\n\n", r->figure->shows);
-	loom__text_add(out, "`gpuloom papers %s %s%s%s%s`, conf `%s`, needs %s. ", r->figure->of,
-		       r->table ? "table-" : "", r->figure->number[0], *r->figure->part ? "-" : "", r->figure->part,
-		       r->conf, r->figure->needs);
-	add(out, "**%s**.\n\n", loom__paper_state_name[loom__paper_state(r)]);
-	if (r->figure->claims) {
-		loom__grid_columns(&g, "claim|#paper|#here|verdict|where the paper says it");
-		for (size_t i = 0; i < r->figure->claims; i++) {
-			const struct loom__paper_claim *c = &r->claim[i];
-			add_claim(&g, c);
-			loom__grid_cell(&g, 0, "%s", c->claim->place);
-		}
-		loom__grid_markdown(&g, out);
-	}
-	for (size_t i = 0; i < r->figure->claims; i++)
-		whys += add_why(r, i, !whys, out);
-	if (*r->figure->lacks && loom__paper_state(r) == LOOM__PAPER_NOT_HERE)
-		add(out, "\nNo result: %s\n", r->figure->lacks);
-	if (*r->figure->unlike)
-		add(out, "\nUnlike the paper: %s\n", r->figure->unlike);
-	if (r->view) {
-		add_origin(r, &origin);
-		add(out, "\nMeasured: %s", loom__must_text(&origin));
-		loom__text_add(out, " ([result](../%s)).\n", r->file);
-	}
-	loom__text_add(out, "\n");
-	loom__text_free(&origin);
-}
-
-/* Appends the figures and tables of a paper that have no conf, with the reasons. */
-static void add_reasons(const struct loom__paper_row *row, size_t rows, size_t paper, struct loom__text *out)
-{
-	size_t n = 0;
-	struct loom__grid g = {0};
-	loom__grid_columns(&g, "|state|reason");
-	for (size_t i = 0; i < rows; i++) {
-		if (row[i].paper != paper || row[i].figure)
-			continue;
-		n++;
-		loom__grid_cell(&g, 0, "%s", row[i].label);
-		loom__grid_cell(&g, 0, "%s", loom__paper_state_name[loom__paper_state(&row[i])]);
-		loom__grid_cell(&g, 0, "%s", summary(&row[i]));
-	}
-	if (n)
-		loom__grid_markdown(&g, out);
-	else
-		loom__grid_free(&g);
-	loom__text_add(out, n ? "\n" : "");
-}
-
-void loom__papers_page(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows,
-		       struct loom__text *out)
-{
-	loom__text_add(
-	    out,
-	    "# Figures and tables of five papers\n\n"
-	    "gpuloom implements five papers. This page lists each of their figures and tables: the command that "
-	    "repeats it,\n"
-	    "what the paper claims, and the value here. `gpuloom papers --page` makes the page from the `[x-paper]` "
-	    "sections\n"
-	    "of the confs, from `results/papers.ini` and from the results in `results/`; no value is typed.\n"
-	    "`tests/check-papers.sh` compares.\n\n"
-	    "`gpuloom papers` lists the same in a terminal. `gpuloom papers PAPER FIGURE` runs a figure and judges its "
-	    "claims;\n"
-	    "`--keep results` keeps the result. `gpuloom report results/FILE -o FIGURE.svg` draws it, with `--width "
-	    "column` in\n"
-	    "84 mm. In virtual time each run of a conf gives the same values, so simulated figures have one sample.\n\n"
-	    "**Verdicts.** *same*: the value is in the paper's range; a value without a range has +- 10 %%. "
-	    "*smaller*,\n"
-	    "*larger*: the effect has the paper's direction, and is smaller or larger. *opposite*: it has the other\n"
-	    "direction. A figure is *reproduced* if all of its claims are the same, and *different* if some are "
-	    "smaller or\n"
-	    "larger.\n\n");
-	add_counts(c, row, rows, out);
-	for (size_t p = 0; p < c->papers; p++) {
-		const struct loom__paper *paper = &c->paper[p];
-		add(out, "\n## %s: ", paper->id);
-		add(out, "%s\n\n", paper->title);
-		add(out, "%s. ", paper->authors);
-		add(out, "%s.", paper->where);
-		loom__text_add(out, " <%s>\n\n", paper->url);
-		add_reasons(row, rows, p, out);
-		for (size_t i = 0; i < rows; i++)
-			if (row[i].paper == p && row[i].figure)
-				add_row(&row[i], out);
-	}
-	while (out->length > 1 && out->at[out->length - 1] == '\n' && out->at[out->length - 2] == '\n')
-		out->at[--out->length] = 0;
-}
-
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
 
 static void number(cJSON *o, const char *key, double v)
@@ -382,6 +235,8 @@ cJSON *loom__papers_json(const struct loom__catalogue *c, const struct loom__pap
 		cJSON *o = loom__json_append_object(papers);
 		loom__json_add_text(o, "id", c->paper[p].id);
 		loom__json_add_text(o, "title", c->paper[p].title);
+		loom__json_add_text(o, "authors", c->paper[p].authors);
+		loom__json_add_text(o, "where", c->paper[p].where);
 		loom__json_add_text(o, "url", c->paper[p].url);
 		cJSON *list = loom__json_add_array(o, "rows");
 		for (size_t i = 0; i < rows; i++) {
@@ -395,7 +250,16 @@ cJSON *loom__papers_json(const struct loom__catalogue *c, const struct loom__pap
 			loom__json_add_text(one, "conf", r->conf ? r->conf : "");
 			loom__json_add_text(one, "needs", r->figure ? r->figure->needs : "");
 			loom__json_add_text(one, "unlike", r->figure ? r->figure->unlike : "");
+			loom__json_add_text(one, "lacks", r->figure ? r->figure->lacks : "");
+			loom__json_add_text(one, "number", r->figure ? r->figure->number[0] : "");
+			loom__json_add_text(one, "part", r->figure ? r->figure->part : "");
 			loom__json_add_text(one, "result", r->file);
+			if (r->view) {
+				struct loom__text origin = {0};
+				add_origin(r, &origin);
+				loom__json_add_text(one, "measured", loom__must_text(&origin));
+				loom__text_free(&origin);
+			}
 			add_claims(one, r);
 		}
 	}

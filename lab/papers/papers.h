@@ -158,16 +158,14 @@ enum loom__paper_state loom__paper_state(const struct loom__paper_row *r);
 /* Evaluates the claims of a row on r->view. */
 void loom__paper_judge(struct loom__paper_row *r);
 
-/* These functions write all rows, in order. loom__papers_list() writes tables for a terminal. loom__papers_page()
- * writes docs/papers.md. loom__papers_json() returns a document of schema gpuloom.papers/1. */
+/* These functions write all rows, in order. loom__papers_list() writes tables for a terminal. loom__papers_json()
+ * returns a document of schema gpuloom.papers/1. */
 void loom__papers_list(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows,
 		       struct loom__text *out);
 /* Appends the claims of all rows that have a result. */
 void loom__papers_verdicts(const struct loom__paper_row *row, size_t rows, struct loom__text *out);
 /* Appends the claims of one row, with their expressions. */
 void loom__papers_claims(const struct loom__paper_row *r, struct loom__text *out);
-void loom__papers_page(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows,
-		       struct loom__text *out);
 cJSON *loom__papers_json(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows);
 
 #endif

@@ -224,7 +224,7 @@ static void reap(struct hub *h)
 		       poll(&(struct pollfd){.fd = m->link.fd, .events = POLLIN}, 1, 0) == 1)
 			take(h, r);
 		/* A signal that arrives while a rank is set up ends the rank by force after a second
-		 * (lab/cli/session.c). */
+		 * (lab/cli/base/session.c). */
 		if (signals && !m->ended && status != CHILD_LOST && WIFEXITED(status) && WEXITSTATUS(status) == 130) {
 			m->ended = 1;
 			m->status = 130;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds formats, metrics, factors and plots by their names. */
-#include "report/plot.h"
+#include "report/plot/plot.h"
 #include "report/report.h"
 
 #include <stdio.h>
 #include <string.h>
 
-const char *const loom__report_format_name[] = {"html", "md", "csv", "svg", "gp", "json", "png", "pdf", "xml", NULL};
+const char *const loom__report_format_name[] = {"html", "md", "csv", "svg", "json", "png", "pdf", "xml", NULL};
 const char *const loom__plot_name[] = {"forest",  "runs", "distribution", "effects", "pareto",
 				       "workers", "lines", "bars", "heat", NULL};
 const char *const loom__show_name[] = {"value", "ratio", "speed-up", "efficiency", NULL};
@@ -15,7 +15,7 @@ const char *const loom__axes_name[] = {"linear", "log-x", "log-y", "log", NULL};
 
 enum loom__report_format loom__report_format_named(const char *name)
 {
-	static const char *const other[] = {"htm", "markdown", "", "", "gnuplot", "", "", "", "junit"};
+	static const char *const other[] = {"htm", "markdown", "", "", "", "", "", "junit"};
 	for (int i = 0; i < LOOM__REPORT_FORMATS; i++)
 		if (loom__same(name, loom__report_format_name[i]) ||
 		    (*other[i] && loom__same(name, other[i])))

@@ -4,14 +4,13 @@
 #ifndef LOOM_REPORT_H
 #define LOOM_REPORT_H
 
-#include "report/view.h"
+#include "report/view/view.h"
 
 enum loom__report_format {
 	LOOM__AS_HTML,
 	LOOM__AS_MARKDOWN,
 	LOOM__AS_CSV,
 	LOOM__AS_SVG,
-	LOOM__AS_GNUPLOT,
 	LOOM__AS_JSON,
 	LOOM__AS_PNG,
 	LOOM__AS_PDF,
@@ -19,7 +18,7 @@ enum loom__report_format {
 	LOOM__REPORT_FORMATS,
 };
 /* All suffixes except .json, for messages. */
-#define LOOM__REPORT_SUFFIXES ".html, .md, .csv, .svg, .png, .pdf, .gp, .xml (JUnit)"
+#define LOOM__REPORT_SUFFIXES ".html, .md, .csv, .svg, .png, .pdf, .xml (JUnit)"
 /* Return the format for the suffix of a file name, or for a name. LOOM__REPORT_FORMATS means that it is not known. */
 enum loom__report_format loom__report_format_of(const char *path);
 enum loom__report_format loom__report_format_named(const char *name);
@@ -120,12 +119,9 @@ void loom__report_svg(struct loom__text *out, const struct loom__view *view,
 /* Converts an SVG to PNG or PDF, by rsvg-convert. */
 int loom__report_draw(const struct loom__text *svg, enum loom__report_format format, struct loom__text *out,
 		      struct loom_error *err);
-/* Writes a script that contains the medians, intervals, quartiles and ratios that it plots. */
-void loom__report_gnuplot(struct loom__text *out, const struct loom__view *view,
-			  const struct loom__report_settings *settings);
 /* Writes JUnit XML, in which a rule of --fail-on is a test case. */
 void loom__report_junit(struct loom__text *out, const struct loom__view *view);
-/* Writes a document of schema gpuloom.report/1 (docs/report.md). */
+/* Writes a document of schema gpuloom.report/1 (docs/results.md), which has all values of the tables and plots. */
 void loom__report_summary(struct loom__text *out, const struct loom__view *view,
 			  const struct loom__report_settings *settings);
 

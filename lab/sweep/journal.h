@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include <stdio.h>
 
-#include "report/document.h"
+#include "report/view/document.h"
 
 /* Each file of a sweep starts with this text, which open_journal() of lab/cli writes. */
 #define LOOM__JOURNAL_BEGINNING "{\"schema\":\"gpuloom.sweep/"

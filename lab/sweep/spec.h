@@ -10,7 +10,7 @@
 #define LOOM_SWEEP_SPEC_H
 
 #include "config/config.h"
-#include "report/derive.h"
+#include "report/view/derive.h"
 #include "report/report.h"
 #include "sweep/design.h"
 

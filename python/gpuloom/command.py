@@ -136,7 +136,7 @@ def sweep(conf: Confs, output: Path, vary: Optional[Mapping[str, Any]] = None,
 
 
 def report(results: Confs, output: Path, **options: Any) -> Path:
-    """Runs `gpuloom report`. The suffix of `output` selects the format: .html, .svg, .png, .pdf, .csv, .md, .gp, .xml
+    """Runs `gpuloom report`. The suffix of `output` selects the format: .html, .svg, .png, .pdf, .csv, .md, .xml
     (JUnit) or .json. Returns `output`."""
     call("report", *_confs(results), "-o", _file(output), *_options(**options))
     return output

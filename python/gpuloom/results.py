@@ -175,6 +175,12 @@ def _samples(document: Union[Document, Lines], factors: Row) -> Iterator[_Sample
             name = {"variant": variant.get("label") or variant.get("name")}
             for _, columns, levels, metrics in _of_result(variant.get("result", {}), variant.get("varied", {})):
                 yield (document.get("started"), i), {**name, **columns}, levels, metrics
+    elif document["schema"].startswith("gpuloom.report/"):
+        for i, variant in enumerate(document["variants"]):
+            for row, (order, start_ns) in enumerate(zip(variant["order"], variant["start_ns"])):
+                columns = {"variant": variant["label"], "sample": row, "order": order, "start_ns": start_ns}
+                values = {name: m["values"][row] for name, m in variant["metrics"].items() if row < len(m["values"])}
+                yield (document["title"], i), columns, variant["values"], values
     elif document["schema"].startswith("gpuloom.result/"):
         yield from _of_result(document, factors)
     else:

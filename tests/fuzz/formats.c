@@ -114,45 +114,6 @@ void fuzz_is_csv(const char *text, size_t n)
 	}
 }
 
-/* Skips a table at s, which follows its "<< END_OF_DATA" line. */
-static const char *table(const char *s)
-{
-	static const char end[] = "END_OF_DATA";
-	for (;;) {
-		const char *feed = strchr(s, '\n');
-		FUZZ_CHECK(feed != NULL);
-		if (!strncmp(s, end, sizeof(end) - 1)) {
-			FUZZ_CHECK(feed == s + sizeof(end) - 1);
-			return feed + 1;
-		}
-		s = feed + 1;
-	}
-}
-
-void fuzz_is_gnuplot(const char *text, size_t n)
-{
-	size_t tables = 0;
-	fuzz_printable("script", text, n);
-	for (const char *s = text; *s;) {
-		const char *end = strchr(s, '\n'), *next = end ? end + 1 : s + strlen(s);
-		char quote = 0;
-		int begins = s[0] == '$' && strstr(s, " << END_OF_DATA\n") && strstr(s, " << END_OF_DATA\n") < next;
-		for (const char *at = s; at < next; at++) {
-			if (quote ? *at == quote : *at == '\'' || *at == '"')
-				quote = quote ? 0 : *at;
-			FUZZ_CHECK(!(*at == '`' && quote != '\''));
-			FUZZ_CHECK(quote || (*at != '!' && strncmp(at, "system", 6) && strncmp(at, "load", 4) &&
-					     strncmp(at, "eval", 4)));
-			if (!quote && *at == '#')
-				break;
-		}
-		FUZZ_CHECK(!quote || memchr(s, '#', (size_t)(next - s)));
-		tables += (size_t)begins;
-		s = begins ? table(next) : next;
-	}
-	FUZZ_CHECK(tables >= 1 && tables <= 2);
-}
-
 /* Decoded escapes such as \u001b must not be control characters either. */
 static void strings(const cJSON *o)
 {

@@ -7,8 +7,9 @@
 #include "compare/rules.h"
 #include "input.h"
 #include "formats.h"
-#include "report/document.h"
+#include "report/view/document.h"
 #include "report/report.h"
+#include "report/text/table.h"
 
 enum { MOST = 3, METRICS = 8 };
 
@@ -48,6 +49,9 @@ static void report(const cJSON *comparison)
 	if (!loom__view_create(&doc, 1, &view, &err)) {
 		FUZZ_CHECK(!loom__report_settings(&view, NULL, NULL, &settings, &err));
 		FUZZ_CHECK(!loom__report_lines(&view, NULL, NULL, NULL, &settings, &err));
+		loom__table_compare(&view, &page);
+		fuzz_printable("table", page.at, page.length);
+		loom__text_free(&page);
 		loom__report_html(&page, &view, &settings);
 		fuzz_is_html(page.at, page.length);
 		loom__text_free(&page);
@@ -94,8 +98,6 @@ static void judge(cJSON *doc, size_t n, struct asked *a)
 	if (!rc && a->n > 1 && !loom__bar_parse(a->line[1], &bar, &err))
 		loom__compare_bars(doc, &bar, 1, &text, &err);
 	if (!rc) {
-		loom__compare_table(doc, &text);
-		fuzz_printable("table", text.at ? text.at : "", text.length);
 		report(doc);
 	}
 	fuzz_say(err.text);

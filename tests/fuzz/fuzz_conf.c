@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lab/cli/cmd_config.c"
+#include "lab/cli/conf/cmd_config.c"
 
 #include "config/config.h"
 #include "facts/variables.h"

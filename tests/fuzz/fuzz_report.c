@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The input has one or two documents, and options of `gpuloom report`, one per line. The target makes a report in each
- * format. Contents of a document must remain text: no control character, no tag of a page, no command of a gnuplot
- * script, no formula. The summary must be JSON. */
+ * format. Contents of a document must remain text: no control character, no tag of a page, no formula. The summary must
+ * be JSON. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
-#include "cli/report.h"
+#include "cli/report/report.h"
 #include "input.h"
 #include "formats.h"
 
@@ -15,8 +15,8 @@ extern const struct loom__usage loom__report_usage;
 static const struct {
 	const char *name;
 	void (*check)(const char *text, size_t n);
-} format[] = {{"html", fuzz_is_html},  {"md", fuzz_is_text},   {"csv", fuzz_is_csv}, {"svg", fuzz_is_svg},
-	      {"gp", fuzz_is_gnuplot}, {"json", fuzz_is_json}, {"xml", fuzz_is_svg}};
+} format[] = {{"html", fuzz_is_html}, {"md", fuzz_is_text},   {"csv", fuzz_is_csv},
+	      {"svg", fuzz_is_svg},   {"json", fuzz_is_json}, {"xml", fuzz_is_svg}};
 
 enum { MOST = 16 };
 struct words {

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Axes with ticks at round numbers. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/plot/plot.h"
+
+/* Selects a prefix of the unit for values up to `most`. Returns the factor from values to labels. */
+static double unit_for(const char *unit, double most, char *name, size_t size)
+{
+	static const struct {
+		double from, factor;
+		const char *name;
+	} time[] = {{1, 1, "s"}, {1e-3, 1e3, "ms"}, {1e-6, 1e6, "us"}, {0, 1e9, "ns"}},
+	  many[] = {{1e12, 1e-12, "T"}, {1e9, 1e-9, "G"}, {1e6, 1e-6, "M"}, {1e4, 1e-3, "k"}};
+	double seconds = !strcmp(unit, "ns") ? 1e-9 : 1;
+	if (!strcmp(unit, "s") || !strcmp(unit, "ns")) {
+		size_t i = 0;
+		while (i < 3 && most * seconds < time[i].from)
+			i++;
+		snprintf(name, size, "%s", time[i].name);
+		return seconds * time[i].factor;
+	}
+	for (size_t i = 0; i < LOOM__COUNT(many); i++)
+		if (most >= many[i].from) {
+			snprintf(name, size, "%s%s%.30s", many[i].name, *unit == '/' ? " " : "",
+				 unit);
+			return many[i].factor;
+		}
+	snprintf(name, size, "%.30s", unit);
+	return 1;
+}
+
+static double round_step(double rough)
+{
+	double power = pow(10, floor(log10(rough))), part = rough / power;
+	return (part <= 1 ? 1 : part <= 2 ? 2 : part <= 2.5 ? 2.5 : part <= 5 ? 5 : 10) * power;
+}
+
+void loom__scale_fit(struct loom__scale *s, double lo, double hi, const char *unit, double a,
+		     double b, double spacing)
+{
+	*s = (struct loom__scale){.a = a, .b = b};
+	double most = fmax(fabs(lo), fabs(hi)), room = (hi - lo) * 0.06;
+	/* If all values are equal, the axis would have no length without this margin. */
+	if (!(room > most * 1e-9))
+		room = most > 0 ? most * 0.05 : 1;
+	s->lo = lo >= 0 && lo - room < 0 ? 0 : lo - room;
+	s->hi = hi + room;
+	s->factor = unit_for(unit, fmax(fabs(s->lo), fabs(s->hi)), s->unit, sizeof(s->unit));
+	double wanted = fmax(2, fabs(b - a) / spacing);
+	double step = round_step((s->hi - s->lo) * s->factor / wanted);
+	s->decimals = (int)fmax(0, -floor(log10(step) + 1e-9));
+	/* For example, a step of 2.5 needs one decimal more than a step of 2. */
+	if (fabs(step * pow(10, s->decimals) - round(step * pow(10, s->decimals))) > 1e-6)
+		s->decimals++;
+	s->decimals = s->decimals > 9 ? 9 : s->decimals;
+	s->step = step / s->factor;
+}
+
+/* step_down() returns the largest number <= v that is 1, 2 or 5 times a power of ten. step_up() returns the next larger
+ * such number. */
+static double step_down(double v)
+{
+	double power = pow(10, floor(log10(v) + 1e-12)), part = v / power * (1 + 1e-12);
+	return (part >= 5 ? 5 : part >= 2 ? 2 : 1) * power;
+}
+
+static double step_up(double v)
+{
+	double power = pow(10, floor(log10(v) + 1e-12)), part = v / power * (1 + 1e-12);
+	return (part >= 5 ? 10 : part >= 2 ? 5 : 2) * power;
+}
+
+void loom__scale_log(struct loom__scale *s, double lo, double hi)
+{
+	if (!(lo > 0) || !isfinite(hi))
+		return;
+	s->log = 1;
+	s->lo = lo / 1.05;
+	s->hi = hi * 1.05;
+}
+
+static int tick_log(const struct loom__scale *s, int i, double *v, char label[32])
+{
+	double factor = s->factor > 0 ? s->factor : 1, lo = s->lo * factor, at = step_down(lo);
+	int wide = s->hi / s->lo > 1e4; /* 1: ticks are at powers of ten only */
+	if (wide)
+		at = pow(10, floor(log10(lo)));
+	while (at < lo * (1 - 1e-9))
+		at = wide ? at * 10 : step_up(at);
+	for (int k = 0; k < i; k++)
+		at = wide ? at * 10 : step_up(at);
+	if (at > s->hi * factor * (1 + 1e-9) || i > 40)
+		return 0;
+	*v = at / factor;
+	snprintf(label, 32, "%.6g", at);
+	return 1;
+}
+
+double loom__scale_at(const struct loom__scale *s, double v)
+{
+	double share = s->log ? log(fmax(v, 1e-300) / s->lo) / log(s->hi / s->lo) : (v - s->lo) / (s->hi - s->lo);
+	share = share < -0.02 ? -0.02 : share > 1.02 ? 1.02 : share;
+	return s->a + share * (s->b - s->a);
+}
+
+int loom__scale_tick(const struct loom__scale *s, int i, double *v, char label[32])
+{
+	if (s->log)
+		return tick_log(s, i, v, label);
+	double first = ceil(s->lo / s->step - 1e-9);
+	*v = (first + i) * s->step;
+	if (i > 24 || !isfinite(*v) || *v > s->hi + s->step * 1e-9)
+		return 0;
+	double shown = *v * s->factor;
+	if (fabs(shown) < s->step * s->factor * 1e-6)
+		shown = 0; /* avoids "-0" */
+	snprintf(label, 32, "%.*f", s->decimals, shown);
+	for (char *c = label; *c; c++) /* a decimal point in every locale */
+		if (*c == ',')
+			*c = '.';
+	return 1;
+}

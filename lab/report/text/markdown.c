@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes a report for pull requests: the verdicts first, then the values. */
+#include <math.h>
+#include <string.h>
+
+#include "report/page/html.h"
+#include "report/report.h"
+#include "report/text/table.h"
+#include "facts/must.h"
+#include "facts/text.h"
+
+#define MOST_ROWS    60
+#define MOST_COLUMNS 6
+
+#define add loom__markdown_add
+
+static void by_variant(struct loom__text *out, const struct loom__view *view,
+		       const struct loom__report_settings *settings)
+{
+	struct loom__grid g = {0};
+	size_t shown = 0, all = 0;
+	loom__grid_columns(&g, "configuration");
+	for (size_t k = 0; k < settings->metrics; k++)
+		loom__grid_column(&g, LOOM__CELL_NUMBER, view->metric[settings->metric[k]].name);
+	for (size_t i = 0; i < view->variants; i++) {
+		const struct loom__variant *v = &view->variant[i];
+		if (!v->rows || all++ >= MOST_ROWS)
+			continue;
+		shown++;
+		loom__grid_cell(&g, 0, "%s", v->name);
+		for (size_t k = 0; k < settings->metrics; k++) {
+			const struct loom__series *s = &v->series[settings->metric[k]];
+			const struct loom__view_metric *m = &view->metric[settings->metric[k]];
+			loom__grid_cell(&g, 0, "%s", s->n ? LOOM__METRIC(s->median.at, m->name, m->unit) : "\xe2\x80\x93");
+		}
+	}
+	loom__grid_markdown(&g, out);
+	if (all > shown)
+		loom__text_add(out, "\n%zu of %zu configurations.\n", shown, all);
+}
+
+static void not_run(struct loom__text *out, const struct loom__view *view)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < view->variants && n < MOST_ROWS; i++) {
+		const struct loom__variant *v = &view->variant[i];
+		if (*v->note)
+			add(out, n++ ? "- %s: %s: %s\n" : "\nNot run, or not to the end:\n\n- %s: %s: %s\n", v->name,
+			    v->status, v->note);
+	}
+}
+
+static void command(struct loom__text *out, const struct loom__view *view)
+{
+	const cJSON *word, *list = loom__json_list(view->head, "command");
+	const char *started = loom__json_text(view->head, "started");
+	loom__text_add(out, "\n<sub>");
+	cJSON_ArrayForEach(word, list)
+	{
+		add(out, "%s ", loom__json_string(word));
+	}
+	add(out, "%s%s</sub>\n", *started ? "\xc2\xb7 " : "", started);
+}
+
+void loom__report_markdown(struct loom__text *out, const struct loom__view *view,
+			   const struct loom__report_settings *settings)
+{
+	struct loom__grid g = {0};
+	const char *status = loom__json_text(view->head, "status");
+	const char *error = loom__json_text(loom__json_object(view->head, "error"), "text");
+	add(out, "### %s\n\n", *view->title ? view->title : "gpuloom");
+	if (*status && strcmp(status, "ok"))
+		add(out, "**Failed: %s**\n\n", *error ? error : status);
+	if (view->comparisons) {
+		loom__verdict_grid(view, MOST_ROWS, 0, &g);
+		loom__grid_markdown(&g, out);
+		loom__text_add(out, "\n");
+	}
+	if (!view->metrics)
+		loom__text_add(out, "No sample was completed.\n");
+	else if (view->variants <= MOST_COLUMNS && view->kind != LOOM__DOC_SWEEP) {
+		loom__metric_grid(view, view->variants, 0, &g);
+		loom__grid_markdown(&g, out);
+	} else if (settings->metrics)
+		by_variant(out, view, settings);
+	not_run(out, view);
+	command(out, view);
+}

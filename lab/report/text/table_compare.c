@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints a comparison as a text table, for terminals. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "facts/must.h"
+#include "report/text/grid.h"
+#include "report/text/table.h"
+#include "report/view/view.h"
+
+static void heading(const struct loom__view *view, struct loom__text *out)
+{
+	const cJSON *design = loom__json_object(view->head, "design");
+	const char *base = view->variants ? view->variant[0].name : "";
+	double done = loom__json_number(design, "complete"), planned = loom__json_number(design, "blocks");
+	loom__line_add(out, "%s\n", view->title);
+	if (!loom__json_true(design, "interleaved")) {
+		loom__line_add(out, "  from files, not interleaved; baseline %s\n", base);
+		return;
+	}
+	loom__line_add(out, "  baseline %s; %.0f", base, done);
+	if (done < planned)
+		loom__line_add(out, " of %.0f", planned);
+	loom__line_add(out, " block%s of %.0f samples each%s, %s order, %.3g s\n", planned == 1 ? "" : "s",
+		       loom__json_number(design, "samples_per_block"),
+		       strcmp(loom__json_text(design, "per_block"), "best") ? "" : " (the best counts)",
+		       loom__json_text(design, "order"), loom__json_number(design, "seconds"));
+}
+
+static double median_of(const struct loom__view *view, size_t variant, size_t metric)
+{
+	const struct loom__series *s = view->variant[variant].series;
+	return s && metric != LOOM__NO_NAME && s[metric].n ? s[metric].median.at : NAN;
+}
+
+static void median_cell(struct loom__grid *g, double v, const struct loom__compared *c)
+{
+	loom__grid_cell(g, 0, "%s", isnan(v) ? "-" : LOOM__METRIC(v, c->name, c->unit));
+}
+
+void loom__verdict_remarks(const struct loom__view *view, const struct loom__compared *c, const char *between,
+			   struct loom__text *out)
+{
+	const cJSON *design = loom__json_object(view->head, "design");
+	double block = loom__json_number(design, "seconds") / loom__json_number(design, "complete");
+	if (c->verdict == LOOM__V_INCONCLUSIVE && c->more_blocks > 0 && c->more_blocks < 1e6) {
+		loom__text_add(out, "%sabout %.0f more blocks", between, c->more_blocks);
+		if (isfinite(block))
+			loom__text_add(out, " (%s)", LOOM__DURATION(c->more_blocks * block));
+	} else if (c->verdict == LOOM__V_EQUIVALENT && isfinite(c->margin)) {
+		loom__text_add(out, " within %.3g %%", 100 * c->margin);
+	}
+	if (*c->notes)
+		loom__text_add(out, "%s%s", between, c->notes);
+}
+
+static void add_row(const struct loom__view *view, const struct loom__compared *c, struct loom__grid *g)
+{
+	char range[112], p[32];
+	struct loom__text verdict = {0};
+	double base = median_of(view, c->baseline, c->metric);
+	loom__grid_cell(g, 0, "%s", view->variant[c->variant].label);
+	/* The median of the baseline times the effect. The median of the variant's own samples could contradict the
+	 * effect, if load varied. */
+	median_cell(g, isnan(base * c->effect) ? median_of(view, c->variant, c->metric) : base * c->effect, c);
+	loom__grid_cell(g, 0, "%s", LOOM__GAIN(c->effect, c->better));
+	loom__grid_cell(g, 0, "%s",
+			isnan(c->effect) ? "-" : loom__gain_range(range, c->effect, c->low, c->high, c->better, "?"));
+	loom__grid_cell(g, 0, "%s", loom__p_value(p, c->p_holm));
+	loom__text_add(&verdict, "%s", c->word);
+	loom__verdict_remarks(view, c, ", ", &verdict);
+	loom__grid_cell(g, 0, "%s", loom__must_text(&verdict));
+	loom__text_free(&verdict);
+}
+
+/* Appends one table per metric. */
+static void all_comparisons(const struct loom__view *view, struct loom__text *out)
+{
+	struct loom__grid g = {0};
+	char title[40];
+	snprintf(title, sizeof(title), "%.3g %% interval",
+		 100 * loom__json_number(loom__json_object(view->head, "design"), "confidence"));
+	for (size_t i = 0; i < view->comparisons; i++) {
+		const struct loom__compared *c = &view->compared[i];
+		const char *better = loom__better_name(c->better);
+		if (!g.columns) {
+			loom__line_add(out, "\n  %s%s%s%s\n", c->name, *better ? " (" : "", better,
+				       *better ? " is better)" : "");
+			loom__grid_columns(&g, "variant|#median|#change");
+			loom__grid_column(&g, LOOM__CELL_NUMBER, title);
+			loom__grid_columns(&g, "#p|verdict");
+			loom__grid_cell(&g, 0, "%s", view->variant[c->baseline].label);
+			median_cell(&g, median_of(view, c->baseline, c->metric), c);
+			loom__grid_cell(&g, 0, "baseline");
+			for (int k = 0; k < 3; k++)
+				loom__grid_cell(&g, 0, "%s", "");
+		}
+		add_row(view, c, &g);
+		if (i + 1 == view->comparisons || strcmp(c[1].name, c->name))
+			loom__grid_text(&g, out, 4);
+	}
+}
+
+static void noise(const cJSON *doc, struct loom__text *out)
+{
+	const cJSON *o;
+	cJSON_ArrayForEach(o, loom__json_list(doc, "noise"))
+	{
+		char range[112];
+		loom__change_range(range, loom__json_number(o, "low"), loom__json_number(o, "high"), "?");
+		loom__line_add(
+		    out, "  %s, the baseline against itself: %s; differences below about %.2g %% cannot be detected\n",
+		    loom__json_text(o, "metric"), loom__ascii(range), 100 * loom__json_number(o, "floor"));
+	}
+}
+
+/* If a verdict on the first metric is inconclusive, suggests a number of blocks. If it is more than ten times the
+ * number of this comparison, the suggestion is not realistic. On a busy machine CPU time decides first: other load
+ * moves it least. */
+static void advise(const struct loom__view *view, struct loom__text *out)
+{
+	const char *first = view->comparisons ? view->compared[0].name : "";
+	int quiet = loom__json_true(loom__json_object(view->head, "quiet"), "quiet");
+	double complete = loom__json_number(loom__json_object(view->head, "design"), "complete"), most = 0;
+	for (size_t i = 0; i < view->comparisons; i++)
+		if (!strcmp(view->compared[i].name, first) && view->compared[i].verdict == LOOM__V_INCONCLUSIVE)
+			most = fmax(most, view->compared[i].more_blocks);
+	if (!(most > 0) || !(complete > 0))
+		return;
+	if (most <= 10 * complete)
+		loom__line_add(out, "  to decide %s, compare again with --blocks %.0f\n", first, complete + most);
+	else
+		loom__line_add(out, "  no realistic number of blocks decides %s%s\n", first,
+			       quiet ? "" : " on a machine as busy as now");
+	if (!quiet && strcmp(first, "cpu_seconds"))
+		loom__line_add(out, "  the machine is busy: judge CPU time, --metric cpu_seconds\n");
+}
+
+static void remarks(const struct loom__view *view, struct loom__text *out)
+{
+	const cJSON *o, *doc = view->head, *quiet = loom__json_object(doc, "quiet");
+	if (view->comparisons > 1)
+		loom__line_add(out, "  p is adjusted for %zu comparisons (Holm)\n", view->comparisons);
+	if (view->comparisons)
+		loom__line_add(out, "  other medians are baseline x paired change (see docs/compare.md)\n");
+	noise(doc, out);
+	cJSON_ArrayForEach(o, loom__json_list(quiet, "reasons"))
+	{
+		loom__line_add(out, "  not quiet: %s\n", loom__json_string(o));
+	}
+	advise(view, out);
+	cJSON_ArrayForEach(o, loom__json_list(doc, "warnings"))
+	{
+		loom__line_add(out, "  note: %s\n", loom__json_text(o, "text"));
+	}
+	cJSON_ArrayForEach(o, loom__json_list(doc, "gate"))
+	{
+		loom__line_add(out, "  gate '%s' %s: %s\n", loom__json_text(o, "rule"),
+			       loom__json_true(o, "failed")      ? "FAILED"
+			       : loom__json_true(o, "undecided") ? "is undecided"
+								 : "holds",
+			       loom__json_text(o, "text"));
+	}
+}
+
+/* Appends a sentence for each variant: the verdict on the first metric. */
+static void conclusion(const struct loom__view *view, struct loom__text *out)
+{
+	int said = 0;
+	for (size_t i = 0; i < view->comparisons; i++) {
+		const struct loom__compared *c = &view->compared[i];
+		const char *says = loom__verdict_phrase(c->word);
+		char change[48], range[112];
+		if (strcmp(c->name, view->compared[0].name) || !says || isnan(c->effect))
+			continue;
+		loom__gain(change, c->effect, c->better);
+		loom__gain_range(range, c->effect, c->low, c->high, c->better, "?");
+		if (!strncmp(change, "\xc3\x97", 2))
+			change[strcspn(change, " ")] = 0; /* the sentence has the word faster or slower */
+		loom__text_add(out, said++ ? "" : "\n");
+		loom__line_add(out, "  %s %s %s in %s: %s (%s)\n", view->variant[c->variant].label, says,
+			       view->variant[c->baseline].label, c->name, loom__ascii(change), loom__ascii(range));
+	}
+}
+
+void loom__table_compare(const struct loom__view *view, struct loom__text *out)
+{
+	const char *status = loom__json_text(view->head, "status");
+	heading(view, out);
+	if (!view->comparisons)
+		loom__line_add(out, "\n  nothing to compare%s\n",
+			       loom__json_number(loom__json_object(view->head, "design"), "complete") > 0
+				   ? ""
+				   : ": no block was completed");
+	all_comparisons(view, out);
+	struct loom__text below = {0};
+	remarks(view, &below);
+	if (below.length)
+		loom__text_add(out, "\n%s", below.at);
+	loom__text_free(&below);
+	conclusion(view, out);
+	if (strcmp(status, "ok"))
+		loom__line_add(out, "  status: %s: %s\n", status,
+			       loom__json_text(loom__json_object(view->head, "error"), "text"));
+}
