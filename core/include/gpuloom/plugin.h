@@ -26,7 +26,7 @@ extern "C" {
 #define LOOM_PLUGIN_MAGIC 0x4d4f4f4cu /* "LOOM", little-endian */
 /* The version of this header and of the headers of all kinds. A plug-in runs only with a core that has the same number.
  * The number rises with each change that does not show in the size of a table or struct. LOOM_HAS() detects members
- * that were appended. */
+ * that were appended. What is marked as experimental is not in version 1: it may change, or go, without a new number. */
 #define LOOM_ABI 1u
 
 /* The kinds of plug-in. X(enum name, short name for files, name of the conf section) */
@@ -357,7 +357,7 @@ enum {
 	LOOM_SHAPE_TIME_SLICED = 4,
 	/* The device supports LOOM_LAUNCH_KEPT. */
 	LOOM_SHAPE_KEEPS = 8,
-	/* A GPU of NVIDIA with the instruction mma.sync for matrices of float16 and bfloat16. */
+	/* Experimental. A GPU of NVIDIA with the instruction mma.sync for matrices of float16 and bfloat16. */
 	LOOM_SHAPE_PRODUCTS = 16,
 };
 
@@ -442,7 +442,7 @@ enum {
 	/* For a scheduler or detector: what init() writes depends on earlier samples, or init() accepts only one number
 	 * of initial tasks. Then the core calls init() before each sample, also on GPUs (core/stack/reset.c). */
 	LOOM_NEED_INIT = 4,
-	/* For a scheduler: it can run small samples (dev/ctx.h). */
+	/* Experimental. For a scheduler: it can run small samples (dev/ctx.h). */
 	LOOM_NEED_SMALL = 8,
 };
 
