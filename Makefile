@@ -77,8 +77,8 @@ $B/obj/%.o: %.c Makefile | $B/required
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c $< -o $@
 
 # These facts of the build go into results. The file is written only if a fact has changed, to avoid rebuilds.
-# REVISION=TEXT replaces the revision where the tree has no repository.
-REVISION ?= $(shell git --no-optional-locks describe --always --dirty --abbrev=12 2>/dev/null)
+# A source archive has no repository, and its revision is in SOURCES (tools/dist). REVISION=TEXT replaces the revision.
+REVISION ?= $(if $(wildcard .git),$(shell git --no-optional-locks describe --always --dirty --abbrev=12 2>/dev/null),$(firstword $(file <SOURCES)))
 REVISION := $(REVISION)
 $B/build-facts.h: FORCE
 	@mkdir -p $(@D)
@@ -283,6 +283,8 @@ install: all ## install under PREFIX (/usr/local), libraries in LIBDIR (PREFIX/l
 uninstall: ## remove what install put there, given the same PREFIX, LIBDIR and DESTDIR
 	$Q$(INSTALLER) uninstall $B
 
+dist: ## the source archive, in build: the same tree gives the same bytes
+	@tools/dist $B
 deb: ## Debian packages, in build/deb
 	tools/deps build deb
 	tools/deb $B/deb
@@ -290,7 +292,7 @@ check-deb: $B/tests/limit ## the same, and installs them into a fresh Debian (as
 	tools/deps build deb
 	tools/deb $B/deb
 	tests/deb-chroot $B/deb || [ $$? -eq 77 ] # prints the reason of a failure
-.PHONY: deb check-deb
+.PHONY: dist deb check-deb
 
 format: ## clang-format all sources in place
 	tools/deps lint

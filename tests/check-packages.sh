@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Makes the Debian packages from the existing build. They must have the expected files, and work in the folder where they are
-# unpacked. `make
-# check-deb` builds them as Debian does and installs them into a fresh Debian.
+# Makes the source archive, and from it and the existing build the Debian packages. They must have the expected files, and work
+# in the folder where they are unpacked. `make check-deb` builds them as Debian does and installs them into a fresh Debian.
 . tests/lib.sh
 version=$(env -u MAKEFLAGS -u MAKELEVEL make -s --no-print-directory \
 	--eval 'version: ; @echo $(VERSION)' version 2>/dev/null | tail -n 1)
@@ -30,16 +29,25 @@ expect 1 'a line of the package manager' env PATH="$tmp/pacman" TMPDIR="$tmp" PA
 expect 0 'no Debian, Ubuntu, Fedora or Arch: install .* libnuma-dev' env PATH="$tmp/apt" tools/deps build
 expect 2 "no group 'nix': build check" tools/deps nix
 
+# The source archive: the same bytes twice, and again in the unpacked archive, which has no repository.
+tree=$tmp/gpuloom-$version
+expect 0 "gpuloom-$version.tar.gz: revision ." tools/dist "$tmp/dist"
+cp -p "$tmp/dist/gpuloom-$version.tar.gz" "$tmp/first.tar.gz"
+expect 0 '' sh -c 'umask 077 && exec tools/dist "$0"' "$tmp/dist"
+cmp "$tmp/first.tar.gz" "$tmp/dist/gpuloom-$version.tar.gz" || fail 'two source archives differ'
+tar -xz -C "$tmp" -f "$tmp/first.tar.gz" || fail 'the source archive'
+expect 0 '' sh -c 'cd "$0" && exec tools/dist "$1"' "$tree" "$tmp/dist"
+cmp "$tmp/first.tar.gz" "$tmp/dist/gpuloom-$version.tar.gz" || fail 'the archive of an unpacked archive differs'
+read -r revision _ <"$tree/SOURCES"
+expect 0 "^$revision\$" env -u MAKEFLAGS -u MAKELEVEL make -s --no-print-directory -C "$tree" \
+	--eval 'revision: ; @echo $(REVISION)' revision
+
 case $B in *address* | *thread* | *undefined* | *perturbed*) plain=no ;; *) plain=yes ;; esac
 if [ $plain = no ] || ! command -v dh_missing >/dev/null; then
 	[ "$failures" -eq 0 ] || finish
 	skip 'the packages: there is no debhelper (tools/deps deb), or this is no plain build'
 fi
-tree=$tmp/gpuloom
-mkdir "$tree" "$tree/build"
-git ls-files -z --cached --others --exclude-standard 2>/dev/null | tar -c --null --ignore-failed-read -T - 2>/dev/null |
-	tar -x -C "$tree"
-[ -s "$tree/debian/rules" ] || skip 'the packages: no repository to take the tree from'
+mkdir "$tree/build"
 cp -a "$B/obj" "$B/plugins" "$B/build-facts.h" "$B/required" "$tree/build/"
 for part in required obj plugins; do find "$tree/build/$part" -type f -exec touch {} +; \
 	done # make considers these files up to date only if they are newer than the tree

@@ -131,10 +131,10 @@ enum {
 	 * copy from the host. A sample begins by GO without READY, or by READY, muster(), ready() and GO. Only devices
 	 * with LOOM_SHAPE_KEEPS get this flag. */
 	LOOM_LAUNCH_KEPT = 2,
-	/* Only with LOOM_LAUNCH_KEPT. What `reset` writes is the same for all numbers of initial tasks, and no other device
-	 * takes part. So the workers may reset memory at the end of a sample, if its result is not wanted. */
+	/* Experimental. Only with LOOM_LAUNCH_KEPT. What `reset` writes is the same for all numbers of initial tasks,
+	 * and no other device takes part. So the workers may reset memory at the end of a sample, if its result is not wanted. */
 	LOOM_LAUNCH_QUICK = 4,
-	/* Only with LOOM_LAUNCH_QUICK. The scheduler can run small samples: LOOM_NEED_SMALL. */
+	/* Experimental. Only with LOOM_LAUNCH_QUICK. The scheduler can run small samples: LOOM_NEED_SMALL. */
 	LOOM_LAUNCH_SMALL = 8,
 };
 

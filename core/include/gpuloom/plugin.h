@@ -26,7 +26,7 @@ extern "C" {
 #define LOOM_PLUGIN_MAGIC 0x4d4f4f4cu /* "LOOM", little-endian */
 /* The version of this header and of the headers of all kinds. A plug-in runs only with a core that has the same number.
  * The number rises with each change that does not show in the size of a table or struct. LOOM_HAS() detects members
- * that were appended. */
+ * that were appended. What is marked as experimental is not in version 1: it may change, or go, without a new number. */
 #define LOOM_ABI 1u
 
 /* The kinds of plug-in. X(enum name, short name for files, name of the conf section) */
@@ -349,7 +349,7 @@ enum {
 	LOOM_SHAPE_TIME_SLICED = 4,
 	/* The device supports LOOM_LAUNCH_KEPT. */
 	LOOM_SHAPE_KEEPS = 8,
-	/* Warps multiply matrices of float16 and bfloat16 as plugins/workloads/tasks/tile.dev.h does. */
+	/* Experimental. Warps multiply matrices of float16 and bfloat16 as plugins/workloads/tasks/tile.dev.h does. */
 	LOOM_SHAPE_PRODUCTS = 16,
 };
 
@@ -442,7 +442,7 @@ enum {
 	 * need not call init() (core/stack/reset.c). Words of the parts that init() does not write may then have any value.
 	 * Without the flag, the core calls init() before each sample. */
 	LOOM_NEED_RESET = 4,
-	/* For a scheduler: it can run small samples (dev/ctx.h). */
+	/* Experimental. For a scheduler: it can run small samples (dev/ctx.h). */
 	LOOM_NEED_SMALL = 8,
 	/* With LOOM_NEED_RESET: what init() writes depends on the number of initial tasks. */
 	LOOM_NEED_VARIES = 16,

@@ -36,8 +36,8 @@ struct loom_sched_dev {
 	 * largest pieces, and call this again. 0: continue. Negative: the run was stopped, so return. NULL: spawn all
 	 * tasks at once. */
 	int (*wanted)(struct loom_ctx *c);
-	/* Only on GPUs, and only if need() set LOOM_NEED_SMALL: the part of this worker in a small sample (dev/ctx.h) with
-	 * `tasks` initial tasks, which are at `initial` and not at c->initial. go: the GO phase. Runs the initial task of
+	/* Experimental. Only on GPUs, and only if need() set LOOM_NEED_SMALL: the part of this worker in a small
+	 * sample (dev/ctx.h) with `tasks` initial tasks, which are at `initial` and not at c->initial. go: the GO phase. Runs the initial task of
 	 * this worker, or all tasks if it is the only worker, until it holds no task. Returns LOOM_SMALL_LEFT plus the
 	 * number of tasks that it ran minus that of tasks that they spawned, if no other worker knows of any of its tasks.
 	 * Otherwise it has called all workers. Then it returns 0, and run() follows, which must not start again from the

@@ -36,8 +36,8 @@ struct loom_ctl {
 	uint64_t untimed;     /* 1: nothing reads times of this sample, so a CPU's workers need not ask the clock */
 	uint64_t pad3;
 };
-/* Small samples: a program that embeds gpuloom has submitted no more tasks than the device has workers (or the device
- * has one worker), and wants no result. The first workers run one task each, and leave if they hold no other task then.
+/* Small samples (experimental): a program that embeds gpuloom has submitted no more tasks than the device has workers (or
+ * the device has one worker), and wants no result. The first workers run one task each, and leave if they hold no other task then.
  * No worker searches for tasks, and no detector is asked. A worker that makes tasks available to others calls all
  * workers of the device first: it sets LOOM_ORDER_CALLED. Then the sample goes on like any other. A
  * scheduler that can do this sets LOOM_NEED_SMALL. */
