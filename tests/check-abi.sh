@@ -14,17 +14,18 @@ root=$PWD
 # describe FILE OPTION...: prints the interface of a shared object, without paths, lines and indentation. Identifiers of types are
 # hashes, so that a change alters few lines.
 describe() {
-	abidw --headers-dir "$root/core/include" --drop-private-types --no-corpus-path --no-comp-dir-path --no-show-locs \
+	abidw --headers-dir "$root/core/include" --headers-dir "$root/comm/include" --drop-private-types --no-corpus-path --no-comp-dir-path --no-show-locs \
 		--no-architecture --no-elf-needed --type-id-style hash "$@" | sed 's/^ *//'
 }
 # No function of the library uses the types that only plug-ins and workers have, so a file that includes all headers is
 # compiled. The debug information of gcc omits unused types, unless an option forbids this.
-for header in core/include/gpuloom/*.h core/include/gpuloom/dev/*.h; do
+for header in core/include/gpuloom/*.h core/include/gpuloom/dev/*.h comm/include/gpuloom/*.h comm/include/gpuloom/dev/*.h; do
 	case $header in */cpu.h | */gpu.h | */dev.h | */futex.h | */libc.h | */ir.h) continue ;; esac # functions that are inlined
-	echo "#include <${header#core/include/}>"
+	echo "#include <${header#*/include/}>"
 done >"$tmp/types.c"
 echo 'int loom_public_types;' >>"$tmp/types.c"
-(cd "$tmp" && gcc -std=gnu11 -D_GNU_SOURCE -g -fPIC -shared -fno-eliminate-unused-debug-types -I"$root/core/include" types.c -o types.so) ||
+(cd "$tmp" && gcc -std=gnu11 -D_GNU_SOURCE -g -fPIC -shared -fno-eliminate-unused-debug-types -I"$root/core/include" -I"$root/comm/include" -I"$root/plugins/device_cpu/include" \
+	-I"$root/plugins/device_common/include" types.c -o types.so) ||
 	{ fail 'the public headers do not compile'; finish; }
 describe --exported-interfaces-only "$B/libgpuloom.so" >"$tmp/library.xml"
 describe --load-all-types "$tmp/types.so" >"$tmp/types.xml"
