@@ -2,11 +2,10 @@
 /* Runs of a program that embeds a stack with GPUs. The devices reset the memory of the policies themselves, so that no
  * image is made and copied for each run.
  *
- * A policy has only init(), a host function that writes its blocks. It declares which parts of its blocks init() writes
- * (struct loom_need). So after one call of init(), these parts have the values with which each run begins. For memory
- * that the host cannot access, each device gets a list of words and their values. The host keeps a copy of all other
- * parts. If values depend on the number of initial tasks, init() runs again when the number changes, and the values that
- * differ are updated. */
+ * A policy has only init(), a host function that writes its blocks. It declares which parts of its blocks init() writes (struct
+ * loom_need). So after one call of init(), these parts have the values with which each run begins. For memory that the host
+ * cannot access, each device gets a list of words and their values. The host keeps a copy of all other parts. If values depend
+ * on the number of initial tasks, init() runs again when the number changes, and the values that differ are updated. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -196,6 +195,7 @@ loom_ref loom__resets_of(const struct loom_stack *s, uint32_t device, uint64_t *
 /* Updates the values that depend on the number of initial tasks, also in the devices' copies of the lists. */
 static int update(struct loom_stack *s, struct loom__resets *r, struct loom_error *err)
 {
+	r->initial_tasks = UINT64_MAX; /* no number: if this update fails, the next run makes another */
 	int rc = init(s, err);
 	copy(r, 1);
 	for (uint32_t d = 0; d < s->layout.devices && !rc; d++) {
