@@ -238,11 +238,11 @@ run: ## install what is missing, build, run the main job
 	$(MAKE) $(on_all_cores) all
 	$B/gpuloom run conf/contains.ini
 
-check: ## install what is missing, build, run the tests (ten minutes on two cores)
+check: ## install what is missing, build, run the tests (a quarter of an hour on two quiet cores)
 	tools/deps build check
 	$(MAKE) $(on_all_cores) tests
 	$(MAKE) check-built
-check-rest: ## the tests that check leaves out (eight minutes)
+check-rest: ## the tests that check leaves out (a quarter of an hour)
 	tools/deps build check
 	$(MAKE) $(on_all_cores) tests
 	$(MAKE) check-built ALL=--rest
