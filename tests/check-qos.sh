@@ -41,6 +41,12 @@ for app in bfs spmv sssp bpt xsbench; do
 			--set device.cpu.isolation=$isolation --set device.cpu.workers=2 --set device.cpu.lanes=2 \
 			--set workload.requests.size=3000 --set workload.requests.lookups=3000
 	done
+	# With fewer requests than lanes, lane 0 takes answers before it posts for the next lanes.
+	for outstanding in 1 2; do
+		expect 0 'verified' "$G" run conf/qos/apps.ini --samples 2 $other --set workload.requests_app.app=$app \
+			--set device.cpu.workers=2 --set device.cpu.lanes=4 --set workload.requests.outstanding=$outstanding \
+			--set workload.requests.size=3000 --set workload.requests.lookups=3000
+	done
 	# The answers are the same in repeated runs beside a victim, with and without requests.
 	for isolation in thread process; do
 		expect 0 'victim_speed' "$G" run conf/qos/apps.ini --samples 2 --set run.warmup=0 $other \

@@ -252,11 +252,12 @@ LOOM_FN int request_take_frame(struct request_reader *x, int may_wait)
 	return took;
 }
 
-/* Waits for the answer to a claim. Makes its page present, with a pin for the claiming lane. */
-LOOM_FN void request_map_page(struct request_reader *x, struct request_claim *w)
+/* Waits for the answer to a claim. Makes its page present, with a pin for the claiming lane. Returns 1, or 0 if the
+ * lane has no claim. */
+LOOM_FN uint32_t request_map_page(struct request_reader *x, struct request_claim *w)
 {
 	if (w->page == REQUEST_NO_PAGE)
-		return;
+		return 0;
 	uint64_t *entry = &x->table[w->page];
 	int64_t got = request_result(x, LOOM_SERVICE_FAULT, w->id);
 	if (got < 0) {
@@ -268,26 +269,32 @@ LOOM_FN void request_map_page(struct request_reader *x, struct request_claim *w)
 						      REQUEST_IN_FRAME(w->frame) + (x->pins ? REQUEST_PIN : 0));
 	}
 	w->page = REQUEST_NO_PAGE;
+	return 1;
 }
 
 /* Called by lane 0. Requests all pages that the lanes of this worker have claimed, and waits for the answers. If a
  * further claim would have to wait for a frame, lane 0 gives that claim up, and the claiming lane tries again. So no
- * worker waits for a frame while other lanes wait for its pages. */
+ * worker waits for a frame while other lanes wait for its pages.
+ *
+ * A request takes the slot of the one `window` requests before it, whose answer is then gone. So lane 0 takes the
+ * oldest answers before that. A claim posts at most `posts` requests: one, and an eviction if pages may be evicted. */
 LOOM_FN void request_claimed_pages(struct request_reader *x)
 {
-	uint32_t done = 0, pending = 0;
+	uint32_t done = 0, pending = 0, posts = x->pins ? 2 : 1, window = request_plan(x->c)->window;
 	LOOM_NO_UNROLL
 	for (uint32_t i = 0; i < x->c->lanes; i++) {
 		struct request_claim *w = &x->claim[i];
 		int rc = LOOM_EAGAIN;
 		if (w->page == REQUEST_NO_PAGE)
 			continue;
+		while (pending && pending * posts >= window)
+			pending -= request_map_page(x, &x->claim[done++]);
 		int has_frame = !request_is_over(x) && (!x->pins || request_take_frame(x, !pending));
 		if (has_frame)
 			while ((rc = request_post(x, LOOM_SERVICE_FAULT, w->page * REQUEST_PAGE_BYTES,
 						  REQUEST_PAGE_BYTES, &w->id)) == LOOM_EAGAIN &&
 			       done < i)
-				request_map_page(x, &x->claim[done++]);
+				pending -= request_map_page(x, &x->claim[done++]);
 		if (!rc) {
 			pending++;
 			continue;
