@@ -10,14 +10,15 @@
 static int is_allowed(const struct loom__frame_reader *r)
 {
 	uint64_t bytes = r->head.bytes;
-	if (r->head.kind >= LOOM__FRAME_KINDS || !(r->kinds & LOOM__FRAME_BIT(r->head.kind)))
-		return 0;
 	switch (r->head.kind) {
 	case LOOM__FRAME_GIVE:
 	case LOOM__FRAME_ALL:
-		return bytes <= r->most;
+		return r->kinds & LOOM__FRAME_BIT(r->head.kind) && bytes <= r->most;
+	case LOOM__FRAME_DONE:
+	case LOOM__FRAME_END:
+		return r->kinds & LOOM__FRAME_BIT(r->head.kind) && bytes <= LOOM__TEXT_MOST;
 	default:
-		return bytes <= LOOM__TEXT_MOST;
+		return 0;
 	}
 }
 
