@@ -297,13 +297,11 @@ static void offer_help(struct loom_comm *m)
 {
 	struct loom_stack *s = m->stack;
 	m->helps = !m->on_gpu && !s->selected[LOOM_WORKLOAD] && !s->host.exchange.ranks && s->layout.workers > 1 &&
-		   !s->running;
+		   !s->run.running;
 	for (uint32_t d = 0; d < s->layout.devices; d++)
 		m->helps &= (s->shape[d].flags & LOOM_SHAPE_PERSISTENT) != 0;
-	if (!m->helps || s->helper)
-		return;
-	s->helper = help;
-	s->composed = 0;
+	if (m->helps && !s->code.helper)
+		loom__code_help(s, help);
 }
 
 static void close_memory(struct loom_comm *m)
@@ -566,15 +564,15 @@ static void do_phase(struct loom_comm *m, struct job *j, uint32_t phase)
 	struct loom_stack *s = m->stack;
 	struct loom_task task[TASKS];
 	uint32_t n = s->layout.workers < TASKS ? s->layout.workers : TASKS;
-	int helps = m->helps && j->piece.bytes >= HELPED && !s->running && !s->submitted_count && !s->stuck;
+	int helps = m->helps && j->piece.bytes >= HELPED && !s->run.running && !s->initial.count && !s->launch.stuck;
 	j->phase = phase;
 	j->tasks = helps ? n : 1;
 	memset(j->done, 0, sizeof(j->done));
 	for (uint32_t i = 0; helps && i < n; i++)
-		task[i] = (struct loom_task){.tag = s->tasks, .param = {(uint64_t)(uintptr_t)j, i}};
+		task[i] = (struct loom_task){.tag = s->code.tasks, .param = {(uint64_t)(uintptr_t)j, i}};
 	if (helps && !loom__submit(s, task, n, NULL)) {
 		(void)loom_stack_run(s, NULL, NULL);
-		s->submitted_count = 0; /* if the run has not begun */
+		loom__initial_begun(s); /* if the run has not begun */
 	}
 	for (uint32_t i = 0; i < j->tasks; i++)
 		if (!__atomic_load_n(&j->done[i], __ATOMIC_ACQUIRE))

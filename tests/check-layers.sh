@@ -112,6 +112,21 @@ def circles(needs):
 
 host_circles = circles(needs)
 
+# The parts of struct loom_stack: only the owners that stack.h names change a part's members.
+stack = open('core/stack/stack.h').read()
+owners = {m[2]: set(re.findall(r'\w+\.c', m[1])) for m in re.finditer(r'Owners?: ((?:\w+\.c(?:, )?)+) \*/\nstruct (\w+) \{', stack)}
+parts = {m[2]: m[1] for m in re.finditer(r'^\tstruct (\w+) (\w+);', stack, re.M) if m[1] in owners}
+change = (r'(?P<inc>\+\+|--)?(?:\b(?:s|stack)|->stack)->(?P<part>%s)\.\w+(?:\[[^]]*\]|\.\w+)*(?P<set>\s*(?:[-+|&]?=(?!=)|\+\+|--))?' % '|'.join(parts))
+if len(parts) < 9 or len(parts) != len(owners):
+    faults.append('core/stack/stack.h: found only these parts with an owner: %s' % ' '.join(parts))
+for path in (f for f in files if 'stack/stack.h' in open(f).read() or f == 'core/run/enqueue.c'):
+    for number, line in enumerate(open(path), 1):
+        for m in re.finditer(change, line):
+            atomic = re.search(r'__atomic_(?:store_n|fetch_\w+|exchange_n)\(&$', line[:m.start()])
+            if (m['inc'] or m['set'] or atomic) and os.path.basename(path) not in owners[parts[m['part']]]:
+                faults.append('%s:%d: changes %s of a stack, which belongs to %s' %
+                              (path, number, m['part'], ', '.join(sorted(owners[parts[m['part']]]))))
+
 # ---- device code -------------------------------------------------------------------------------------------------
 
 def code_of(path):

@@ -8,8 +8,8 @@
 /* Empties the trace buffers, because each execution fills them from the start. */
 static void empty_traces(struct loom_stack *s)
 {
-	for (uint32_t w = 0; s->trace_room && w < s->layout.workers; w++)
-		*loom__trace_of(s, w) = (struct loom_trace){.room = s->trace_room, .every = s->trace_every};
+	for (uint32_t w = 0; s->trace.room && w < s->layout.workers; w++)
+		*loom__trace_of(s, w) = (struct loom_trace){.room = s->trace.room, .every = s->trace.every};
 }
 
 /* Initialises all blocks, posts network operations, and copies images into the devices. */
@@ -75,7 +75,7 @@ static void add_core_metrics(const struct loom_stack *s, const struct loom_count
 	if (sum->cpu_ns) /* excludes the time of other programs */
 		loom__report_add(r, "cpu_seconds", "s", LOOM_BETTER_LESS, (double)sum->cpu_ns / 1e9);
 	if (s->plan.run.joules)
-		loom__report_add(r, "joules", "J", LOOM_BETTER_LESS, s->joules);
+		loom__report_add(r, "joules", "J", LOOM_BETTER_LESS, s->run.joules);
 	if (!s->selected[LOOM_SCHED] || runs_kernel(s))
 		return;
 	if (sample->seconds > 0)
@@ -145,21 +145,21 @@ static int verifying(void *arg, double done, struct loom_error *err)
 {
 	struct loom_stack *s = arg;
 	uint64_t now = loom__now_ns();
-	if (s->progress)
-		s->progress(s->beat_arg, s, now - s->verify_ns, done);
+	if (s->run.progress)
+		s->run.progress(s->run.arg, s, now - s->run.verify_ns, done);
 	if (__atomic_load_n(&s->stop_requests, __ATOMIC_ACQUIRE) >= 2) /* the second request ends a sample at once */
 		return LOOM__FAIL(err, LOOM_EINTR, "interrupted while a sample was verified: %.0f %% of it, after %.3g s", 100 * done,
-				  (double)(now - s->verify_ns) / 1e9);
-	if (s->until_ns && now > s->until_ns)
+				  (double)(now - s->run.verify_ns) / 1e9);
+	if (s->run.until_ns && now > s->run.until_ns)
 		return LOOM__FAIL(err, LOOM_ETIMEDOUT, "[run] time_limit reached while a sample was verified: %.0f %% of it, after "
-				  "%.3g s", 100 * done, (double)(now - s->verify_ns) / 1e9);
+				  "%.3g s", 100 * done, (double)(now - s->run.verify_ns) / 1e9);
 	return 0;
 }
 
 static int verify(struct loom_stack *s, const struct loom__policy *p, struct loom_report *report, struct loom_error *err)
 {
 	const struct loom_workload_ops *w = p->choice->plugin->ops;
-	s->verify_ns = loom__now_ns();
+	s->run.verify_ns = loom__now_ns();
 	s->host.verifying_arg = s;
 	s->host.progress = verifying;
 	int rc = w->verify(p->self, &s->layout, &p->view, report, err);
@@ -266,21 +266,21 @@ enum {
 
 static int begin(struct loom_stack *s, int how, struct loom_error *err)
 {
-	struct loom__agreed agreed = {.tasks = s->digest, .call = s->call};
+	struct loom__agreed agreed = {.tasks = s->initial.digest, .call = s->call};
 	int rc = s->resets ? loom__resets_apply(s, err) : init_policies(s, err);
 	if (!rc)
 		loom__ranks_warn(s);
 	if (!rc) /* no rank may send data before the memory of all ranks is ready */
 		rc = loom__ranks_agree(s, &agreed, err);
 	s->ctl->unmeasured = !(how & MEASURED);
-	s->ctl->untimed = (how & (AWAITED | MEASURED)) == AWAITED && !s->selected[LOOM_WORKLOAD] && !s->trace_room;
+	s->ctl->untimed = (how & (AWAITED | MEASURED)) == AWAITED && !s->selected[LOOM_WORKLOAD] && !s->trace.room;
 	/* Relaxed: a worker that is late may read it for the sample before. */
 	__atomic_store_n(&s->ctl->awaited, (how & AWAITED) != 0, __ATOMIC_RELAXED);
 	/* No worker may begin before all devices have reset the memory that this worker reads. So if resets are needed,
 	 * several devices need READY. */
-	int alone = how & ALONE && s->stays && (!s->resets || s->layout.devices == 1);
+	int alone = how & ALONE && s->launch.stays && (!s->resets || s->layout.devices == 1);
 	if (!rc && how & MEASURED && s->plan.run.joules)
-		rc = loom__energy(s, &s->joules, err);
+		rc = loom__energy(s, &s->run.joules, err);
 	return rc ? rc : loom__gate_begin(s, alone, s->plan.run.timeout, err);
 }
 
@@ -295,14 +295,14 @@ static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample
 	double joules = 0;
 	if (!rc && !sample->report.unread && s->plan.run.joules)
 		rc = loom__energy(s, &joules, err);
-	s->joules = joules - s->joules;
+	s->run.joules = joules - s->run.joules;
 	if (!rc)
 		rc = loom__flush(s, s->plan.run.timeout, err);
 	/* A rank that has waited until [run] timeout does not wait longer for the others, which may be the cause. */
 	if (rc == LOOM_ETIMEDOUT)
 		loom__exchange_close(&s->host.exchange);
-	agreed.ns = s->end_ns - s->begin_ns;
-	agreed.stop = stop_bit(s) | (s->stalled_ns ? STALLED : 0);
+	agreed.ns = s->sample.end_ns - s->sample.begin_ns;
+	agreed.stop = stop_bit(s) | (s->sample.stalled_ns ? STALLED : 0);
 	if (!rc) /* the barrier of the ranks: no rank may begin the next sample before all ranks have ended this one */
 		rc = loom__ranks_agree(s, &agreed, err);
 	if (!rc) {
@@ -378,7 +378,7 @@ int loom__stack_sample(struct loom_stack *s, struct loom_result *r, int warmup,
 			return LOOM__FAIL(err, LOOM_EINTR, "interrupted; the last sample does not count, because the job was "
 					  "stopped during it, or had no core");
 	} while (again);
-	sample.start_ns = s->begin_ns - r->began_ns;
+	sample.start_ns = s->sample.begin_ns - r->began_ns;
 	if (!rc)
 		rc = append(r, &sample, err);
 	if (rc)
@@ -411,11 +411,11 @@ static int rest(struct loom_stack *s, int rc, struct loom_error *err)
 {
 	struct loom_error ending;
 	rc = rc ? rc : loom__graphs_stopped(s, err);
-	int stays = !rc && s->stays, ended = 0;
+	int stays = !rc && s->launch.stays, ended = 0;
 	/* Let devices prepare for the next run, if no value that they reset depends on its number of tasks. */
 	for (uint32_t d = 0; stays && s->resets && !loom__resets_vary(s) && d < s->layout.devices && !ended; d++)
 		if (LOOM_HAS(s->device[d].ops, rest))
-			ended = s->device[d].ops->rest(s->device[d].self, LOOM_PHASE_READY(s->samples_done), &ending);
+			ended = s->device[d].ops->rest(s->device[d].self, LOOM_PHASE_READY(s->sample.done), &ending);
 	if (!stays)
 		ended = loom__stack_retire(s, &ending);
 	if (!rc && ended) {
@@ -431,7 +431,7 @@ static int rest(struct loom_stack *s, int rc, struct loom_error *err)
  * because the other ranks need not make it. After an error, call leave(). */
 static int enter(struct loom_stack *s, struct loom_error *err)
 {
-	if (!s->running && !s->enqueued && !loom__stack_own(s, NULL))
+	if (!s->run.running && !s->streams.enqueued && !loom__stack_own(s, NULL))
 		loom__exchange_begin(&s->host.exchange);
 	return loom__stack_is_idle(s, err);
 }
@@ -439,7 +439,7 @@ static int enter(struct loom_stack *s, struct loom_error *err)
 /* Ends such a call, or the run that it has started. After an error, the call ends on the other ranks, too. */
 static int leave(struct loom_stack *s, int rc, struct loom_error *err)
 {
-	return s->running ? rc : loom__exchange_end(&s->host.exchange, rc, err);
+	return s->run.running ? rc : loom__exchange_end(&s->host.exchange, rc, err);
 }
 
 int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
@@ -449,8 +449,8 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 	if (!err)
 		err = &own;
 	int rc = enter(s, err);
-	s->run_ns = loom__now_ns();
-	s->closes = hooks && hooks->begin;
+	s->run.begin_ns = loom__now_ns();
+	s->run.closes = hooks && hooks->begin;
 	if (!rc)
 		rc = loom__stack_prepare(s, err);
 	struct loom_result *r = rc ? NULL : loom__result_create(s);
@@ -460,17 +460,17 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 		return leave(s, rc, err);
 	const struct loom__run_opts *run = &s->plan.run;
 	uint32_t total = run->warmup + run->samples;
-	s->beat = hooks ? hooks->beat : NULL;
-	s->progress = hooks ? hooks->progress : NULL;
-	s->beat_arg = hooks ? hooks->arg : NULL;
-	s->until_ns = run->time_limit ? s->run_ns + run->time_limit : 0;
+	s->run.beat = hooks ? hooks->beat : NULL;
+	s->run.progress = hooks ? hooks->progress : NULL;
+	s->run.arg = hooks ? hooks->arg : NULL;
+	s->run.until_ns = run->time_limit ? s->run.begin_ns + run->time_limit : 0;
 	if (hooks && hooks->begin)
 		hooks->begin(hooks->arg, r);
 	rc = loom__stack_launch(s, err);
 	for (uint32_t i = 0; !rc; i++) {
 		/* Ranks must agree on a stop, because clocks differ, and because Ctrl-C may reach one rank before its
 		 * last sample and another rank after it. The last time, they agree that all samples have succeeded. */
-		int late = s->until_ns && loom__now_ns() > s->until_ns;
+		int late = s->run.until_ns && loom__now_ns() > s->run.until_ns;
 		struct loom__agreed agreed = {
 			.stop = stop_bit(s) | (late ? LATE : 0)};
 		rc = loom__ranks_agree(s, &agreed, err);
@@ -488,9 +488,9 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 			rc = hooks->sample(hooks->arg, s, r, err);
 	}
 	rc = rest(s, leave(s, rc, err), err);
-	s->beat = NULL;
-	s->progress = NULL;
-	s->until_ns = 0;
+	s->run.beat = NULL;
+	s->run.progress = NULL;
+	s->run.until_ns = 0;
 	loom__result_end(r, rc, err);
 	*result = r;
 	return rc;
@@ -519,14 +519,14 @@ static int start(struct loom_stack *s, int how, struct loom_error *err)
 		rc = loom__stack_launch(s, err);
 	if (!rc) {
 		rc = begin(s, how, err);
-		s->running = !rc;
+		s->run.running = !rc;
 	}
 	if (!rc) {
-		s->submitted_count = 0;
+		loom__initial_begun(s);
 		return 0;
 	}
 	leave(s, rc, err);
-	return s->launched ? rest(s, rc, err) : rc; /* the submitted tasks stay */
+	return s->launch.launched ? rest(s, rc, err) : rc; /* the submitted tasks stay */
 }
 
 /* Concludes a run that ended with `rc`. If `result` is not NULL, puts the sample into a new result. If `bare` is 1, the
@@ -565,9 +565,9 @@ static int finish(struct loom_stack *s, uint64_t until, struct loom_result **res
 	int rc = end(s, until, &sample, err);
 	if (rc == LOOM_EAGAIN)
 		return rc;
-	s->running = 0;
+	s->run.running = 0;
 	leave(s, rc, err);
-	return conclude(s, &sample, s->begin_ns, 0, rc, result, err);
+	return conclude(s, &sample, s->sample.begin_ns, 0, rc, result, err);
 }
 
 /* ---- collectives ---------------------------------------------------------------------------------- */
@@ -666,9 +666,9 @@ int loom_stack_wait(struct loom_stack *s, uint64_t timeout_ns, struct loom_resul
 	if (loom__stack_own(s, err))
 		return LOOM_EBUSY;
 	uint64_t until = timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
-	if (!s->running && s->launched && (s->enqueued || s->captured))
+	if (!s->run.running && s->launch.launched && (s->streams.enqueued || s->launch.captured))
 		return finish_enqueued(s, until, result, err);
-	if (!s->running)
+	if (!s->run.running)
 		return LOOM__FAIL(err, LOOM_EINVAL, "no run is in progress: loom_stack_start() begins one");
 	return finish(s, until, result, err);
 }
@@ -682,7 +682,7 @@ int loom_stack_run(struct loom_stack *s, struct loom_result **result, struct loo
 		int rc = start(s, result ? MEASURED | AWAITED : ALONE | AWAITED, err);
 		return rc ? rc : finish(s, UINT64_MAX, result, err);
 	}
-	if (!s->running)
+	if (!s->run.running)
 		__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED);
 	int rc = loom__stack_run(s, NULL, result ? result : &unread, err);
 	loom_result_destroy(unread);

@@ -62,16 +62,16 @@ static int make_slots(struct loom_stack *s, struct loom_error *err)
 	const struct loom_segment_want want = {
 	    .bytes = (RING + KEPT) * sizeof(struct loom_task), .owner = -1, .flags = LOOM_MEMORY_HOST};
 	uint32_t segment;
-	if (s->slots)
+	if (s->streams.slots)
 		return 0;
 	int rc = loom__stack_retire(s, err); /* launched workers know only the segments of their launch */
 	rc = rc ? rc : loom__segments_add(s, &want, 1, &segment, err);
 	if (rc)
 		return rc;
-	s->slots = calloc(1, sizeof(*s->slots));
-	if (!s->slots)
+	s->streams.slots = calloc(1, sizeof(*s->streams.slots));
+	if (!s->streams.slots)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	s->slots->ref = LOOM_REF(segment, 0);
+	s->streams.slots->ref = LOOM_REF(segment, 0);
 	return 0;
 }
 
@@ -126,12 +126,12 @@ static int find_place(struct loom__slots *q, uint64_t n, int captures, uint64_t 
 
 static int enqueue(struct loom_stack *s, void *stream, int captures, struct loom_error *err)
 {
-	struct loom__slots *q = s->slots;
+	struct loom__slots *q = s->streams.slots;
 	struct loom__device *d = &s->device[0];
-	uint64_t n = s->submitted_count, place = 0;
+	uint64_t n = s->initial.count, place = 0;
 	struct loom_enqueued seen;
-	if (q->launch != s->launches)
-		*q = (struct loom__slots){.ref = q->ref, .kept = q->kept, .launch = s->launches};
+	if (q->launch != s->launch.number)
+		*q = (struct loom__slots){.ref = q->ref, .kept = q->kept, .launch = s->launch.number};
 	int rc = d->ops->drain(d->self, 0, &seen, err);
 	if (rc && rc != LOOM_EAGAIN)
 		return rc;
@@ -141,19 +141,19 @@ static int enqueue(struct loom_stack *s, void *stream, int captures, struct loom
 		return rc;
 	loom_ref ref = LOOM_REF(LOOM_REF_SEGMENT(q->ref), LOOM_REF_OFFSET(q->ref) + place * sizeof(struct loom_task));
 	if (n)
-		memcpy(loom__host_at(s, ref), s->submitted, n * sizeof(struct loom_task));
+		memcpy(loom__host_at(s, ref), s->initial.submitted, n * sizeof(struct loom_task));
 	rc = d->ops->enqueue(d->self, stream, ref, n, err);
 	if (rc)
 		return rc;
 	if (captures) {
 		q->kept += n;
-		__atomic_store_n(&s->captured, 1, __ATOMIC_RELEASE); /* s->ctl is valid: loom_stack_stop() uses it */
+		loom__launch_captures(s);
 	} else {
 		q->put += n;
 		q->end[q->begun++ % SAMPLES] = q->put;
-		s->enqueued++;
+		s->streams.enqueued++;
 	}
-	s->submitted_count = 0;
+	loom__initial_begun(s);
 	return 0;
 }
 
@@ -162,31 +162,31 @@ int loom_stack_enqueue(struct loom_stack *s, void *stream, struct loom_error *er
 	int captures = 0;
 	if (loom__stack_own(s, err))
 		return LOOM_EBUSY;
-	if (s->running)
+	if (s->run.running)
 		return LOOM__FAIL(err, LOOM_EBUSY, "a run is in progress: loom_stack_wait() first");
 	int rc = refuse(s, err);
-	if (!rc && s->submitted_count > LOOM__SMALL_SET)
+	if (!rc && s->initial.count > LOOM__SMALL_SET)
 		rc = LOOM__FAIL(err, LOOM_EINVAL,
 				"%zu tasks, but a run in a stream begins with %u at most: let them spawn the others",
-				s->submitted_count, LOOM__SMALL_SET);
+				s->initial.count, LOOM__SMALL_SET);
 	if (!rc)
 		rc = s->device[0].ops->captures(s->device[0].self, stream, &captures, err);
 	/* loom_stack_wait() returns the request, and retires the launch. */
 	rc = rc ? rc : loom__graphs_stopped(s, err);
 	if (rc)
 		return rc;
-	int ready = s->slots && s->launched && s->composed && s->submitted_count <= s->held;
+	int ready = s->streams.slots && s->launch.launched && s->composed && s->initial.count <= s->initial.held;
 	if (!ready && captures)
 		return LOOM__FAIL(err, LOOM_EINVAL,
 				  "the stream is being captured, and this stack has not run %zu tasks or more in a "
 				  "stream before: enqueue them once before the capture",
-				  s->submitted_count);
-	if (!ready && s->enqueued)
+				  s->initial.count);
+	if (!ready && s->streams.enqueued)
 		return LOOM__FAIL(err, LOOM_EBUSY,
 				  "%llu runs are in a stream, and this one has more tasks than any before: "
 				  "loom_stack_wait() first",
-				  (unsigned long long)s->enqueued);
-	if (!s->enqueued) /* a stop request from before this call belongs to no run */
+				  (unsigned long long)s->streams.enqueued);
+	if (!s->streams.enqueued) /* a stop request from before this call belongs to no run */
 		__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED);
 	if (!ready)
 		rc = prepare(s, err);
@@ -195,7 +195,7 @@ int loom_stack_enqueue(struct loom_stack *s, void *stream, struct loom_error *er
 
 int loom__graphs_stopped(struct loom_stack *s, struct loom_error *err)
 {
-	if (!s->launched || !s->captured || !__atomic_load_n(&s->ctl->stop_graphs, __ATOMIC_ACQUIRE))
+	if (!s->launch.launched || !s->launch.captured || !__atomic_load_n(&s->ctl->stop_graphs, __ATOMIC_ACQUIRE))
 		return 0;
 	__atomic_store_n(&s->ctl->stop, 1u, __ATOMIC_RELAXED);
 	return LOOM__FAIL(err, LOOM_EINTR, "loom_stack_stop() has ended the runs of graphs: capture new graphs");
@@ -234,8 +234,8 @@ int loom__enqueued_wait(struct loom_stack *s, uint64_t until, uint64_t *ns, stru
 	}
 	if (rc == LOOM_EAGAIN)
 		return rc;
-	free_places(s->slots, seen.ended);
-	s->enqueued = 0;
+	free_places(s->streams.slots, seen.ended);
+	s->streams.enqueued = 0;
 	*ns = seen.ns;
 	s->layout.initial_tasks = seen.initial_tasks; /* the result is about this run */
 	return rc ? rc : judge(s, &seen, err);

@@ -132,7 +132,7 @@ static struct loom_result *make(const struct loom_stack *s, struct loom__about *
 		return NULL;
 	}
 	for (uint32_t i = 0; i < ranks; i++)
-		for (uint32_t w = 0; w < s->rank[i].workers; w++)
+		for (uint32_t w = 0; w < s->ranks.size[i].workers; w++)
 			rank[at++] = i;
 	*r = (struct loom_result){.status = "failed",
 				  .workers = workers,

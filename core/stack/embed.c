@@ -19,17 +19,17 @@ static int add_task(struct loom_stack *s, const char *name, loom_task_fn *fn, ui
 	int rc = loom__stack_is_idle(s, err);
 	if (rc)
 		return rc;
-	struct loom_task_entry *task = loom__more(s->task, s->tasks, sizeof(*task));
+	struct loom_task_entry *task = loom__more(s->code.task, s->code.tasks, sizeof(*task));
 	if (task)
-		s->task = task;
+		s->code.task = task;
 	char *copy = strdup(name);
 	if (!task || !copy) {
 		free(copy);
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	}
-	s->task[s->tasks] = (struct loom_task_entry){copy, fn};
+	s->code.task[s->code.tasks] = (struct loom_task_entry){copy, fn};
 	s->composed = 0;
-	*tag = s->tasks++;
+	*tag = s->code.tasks++;
 	return 0;
 }
 
@@ -44,8 +44,8 @@ int loom_stack_task(struct loom_stack *s, const char *name, loom_task_fn *fn, ui
 /* Removes the task functions that a failed call has added. Their tags begin at `before`. */
 static void forget_tasks(struct loom_stack *s, uint32_t before)
 {
-	while (s->tasks > before)
-		free((char *)s->task[--s->tasks].name);
+	while (s->code.tasks > before)
+		free((char *)s->code.task[--s->code.tasks].name);
 }
 
 /* Checks that the names are identifiers, and that no run is in progress. */
@@ -89,16 +89,16 @@ int loom_stack_source(struct loom_stack *s, const char *file, const char *text, 
 	int refused = check_names(s, file, names, n, err);
 	if (refused)
 		return refused;
-	struct loom_program_source *source = loom__more(s->source, s->sources, sizeof(*source));
+	struct loom_program_source *source = loom__more(s->code.source, s->code.sources, sizeof(*source));
 	if (!source)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	s->source = source;
+	s->code.source = source;
 	char *copy, *name;
 	size_t length = text ? strlen(text) : 0;
 	int code = keep_file(file, text, &length, &name, &copy, err);
 	if (code)
 		return code;
-	uint32_t before = s->tasks, tag;
+	uint32_t before = s->code.tasks, tag;
 	for (uint32_t i = 0; i < n && !code; i++)
 		code = add_task(s, names[i], NULL, &tag, err);
 	if (code) {
@@ -109,7 +109,7 @@ int loom_stack_source(struct loom_stack *s, const char *file, const char *text, 
 	}
 	for (uint32_t i = 0; i < n; i++)
 		tags[i] = before + i;
-	s->source[s->sources++] = (struct loom_program_source){name, copy};
+	s->code.source[s->code.sources++] = (struct loom_program_source){name, copy};
 	return 0;
 }
 
@@ -117,14 +117,14 @@ int loom_stack_source(struct loom_stack *s, const char *file, const char *text, 
  * Otherwise adds a tag. */
 static int ir_tag(struct loom_stack *s, const char *name, uint32_t *tag, struct loom_error *err)
 {
-	for (uint32_t i = 0; i < s->irs; i++)
-		for (uint32_t k = 0; k < s->ir[i].tags; k++)
-			if (!strcmp(s->task[s->ir[i].tag[k]].name, name)) {
-				*tag = s->ir[i].tag[k];
+	for (uint32_t i = 0; i < s->code.irs; i++)
+		for (uint32_t k = 0; k < s->code.ir[i].tags; k++)
+			if (!strcmp(s->code.task[s->code.ir[i].tag[k]].name, name)) {
+				*tag = s->code.ir[i].tag[k];
 				return 0;
 			}
-	for (uint32_t i = 0; i < s->tasks; i++)
-		if (!strcmp(s->task[i].name, name))
+	for (uint32_t i = 0; i < s->code.tasks; i++)
+		if (!strcmp(s->code.task[i].name, name))
 			return LOOM__FAIL(err, LOOM_EINVAL, "task function '%s' is registered already, and not as IR: use another name",
 					  name);
 	return add_task(s, name, NULL, tag, err);
@@ -138,15 +138,15 @@ int loom_stack_ir(struct loom_stack *s, const char *file, const void *data, size
 	int refused = check_names(s, file, names, n, err);
 	if (refused)
 		return refused;
-	struct loom_program_ir *ir = loom__more(s->ir, s->irs, sizeof(*ir));
+	struct loom_program_ir *ir = loom__more(s->code.ir, s->code.irs, sizeof(*ir));
 	if (!ir)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	s->ir = ir;
+	s->code.ir = ir;
 	char *copy, *name;
 	int code = keep_file(file, data, &bytes, &name, &copy, err);
 	if (code)
 		return code;
-	uint32_t *tag = calloc(n, sizeof(*tag)), before = s->tasks;
+	uint32_t *tag = calloc(n, sizeof(*tag)), before = s->code.tasks;
 	if (!tag)
 		code = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < n && !code; i++)
@@ -160,9 +160,35 @@ int loom_stack_ir(struct loom_stack *s, const char *file, const void *data, size
 	}
 	memcpy(tags, tag, n * sizeof(*tags));
 	s->composed = 0;
-	s->ir[s->irs++] = (struct loom_program_ir){.file = name, .data = copy, .bytes = bytes, .tag = tag, .tags = n};
+	s->code.ir[s->code.irs++] = (struct loom_program_ir){.file = name, .data = copy, .bytes = bytes, .tag = tag, .tags = n};
 	return 0;
 }
+
+void loom__code_help(struct loom_stack *s, loom_task_fn *help)
+{
+	s->code.helper = help;
+	s->composed = 0;
+}
+
+int loom__code_list(struct loom_stack *s, struct loom_program *program, struct loom_error *err)
+{
+	if (s->code.helper) {
+		struct loom_task_entry *task = loom__more(s->code.task, s->code.tasks, sizeof(*task));
+		if (!task)
+			return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+		s->code.task = task;
+		task[s->code.tasks] = (struct loom_task_entry){"loom_comm", s->code.helper};
+	}
+	program->task = s->code.task;
+	program->tasks = s->code.tasks + (s->code.helper != NULL);
+	program->source = s->code.source;
+	program->sources = s->code.sources;
+	program->ir = s->code.ir;
+	program->irs = s->code.irs;
+	return 0;
+}
+
+/* ---- memory of the program ---- */
 
 /* Called between pieces of memory. */
 static int allocating(void *stack, double done, struct loom_error *err)
@@ -197,8 +223,6 @@ int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **h
 	*host = loom__host_at(s, *ref);
 	return 0;
 }
-
-/* ---- memory of the program ---- */
 
 /* Returns 0 if a read of this byte would end the process. If the kernel refuses to say, returns 1. */
 static int is_readable(char *at)
@@ -257,28 +281,6 @@ static int map_adopted(struct loom_stack *s, struct loom_memory *memory, int32_t
 	return rc;
 }
 
-/* Returns the index of a segment that was released, or the index of a new segment. */
-static uint32_t free_segment(struct loom_stack *s)
-{
-	for (uint32_t i = 1; i <= s->segments; i++)
-		if (s->segment[i].memory == &s->no_memory)
-			return i;
-	return s->segments + 1;
-}
-
-/* Returns an error if a part of the memory is adopted already. Two segments cannot share a part, because releasing one
- * of them would unmap the part for both. */
-static int overlaps(const struct loom_stack *s, const char *at, size_t bytes, struct loom_error *err)
-{
-	for (uint32_t i = 1; i <= s->segments; i++) {
-		const char *other = s->adopted[i] ? s->adopted[i]->host : NULL;
-		if (other && at < other + s->adopted[i]->bytes && other < at + bytes)
-			return LOOM__FAIL(err, LOOM_EINVAL, "memory at %p: %zu bytes at %p are adopted, which it overlaps",
-					  (const void *)at, (size_t)s->adopted[i]->bytes, (const void *)other);
-	}
-	return 0;
-}
-
 int loom_stack_adopt(struct loom_stack *s, void *memory, size_t bytes, loom_ref *ref, struct loom_error *err)
 {
 	if (!memory || !bytes)
@@ -294,14 +296,12 @@ int loom_stack_adopt(struct loom_stack *s, void *memory, size_t bytes, loom_ref 
 		rc = loom__stack_retire(s, err);
 	if (rc)
 		return rc;
-	uint32_t segment = free_segment(s);
-	if (segment >= LOOM_MAX_SEGMENTS)
-		return LOOM__FAIL(err, LOOM_EFULL, "more than %d memory segments in one stack", LOOM_MAX_SEGMENTS - 1);
+	uint32_t segment;
 	struct loom_memory *m = calloc(1, sizeof(*m));
 	int32_t adopter;
 	if (!m)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	rc = overlaps(s, memory, bytes, err);
+	rc = loom__segment_spare(s, memory, bytes, &segment, err);
 	rc = rc ? rc : find_owner(s, memory, bytes, m, &adopter, err);
 	if (!rc) {
 		rc = map_adopted(s, m, adopter, err);
@@ -312,15 +312,7 @@ int loom_stack_adopt(struct loom_stack *s, void *memory, size_t bytes, loom_ref 
 		free(m);
 		return rc;
 	}
-	s->no_memory = (struct loom_memory){.size = sizeof(s->no_memory), .fd = -1, .device = -1};
-	if (segment > s->segments) {
-		s->segments = segment;
-		s->group[segment] = ++s->groups;
-		s->image[segment] = NULL;
-	}
-	s->segment[segment] = (struct loom_segment){.memory = m, .bytes = bytes, .owner = -1};
-	s->adopted[segment] = m;
-	s->adopter[segment] = adopter;
+	loom__segment_own(s, segment, m, adopter);
 	*ref = LOOM_REF(segment, 0);
 	return 0;
 }
@@ -331,19 +323,12 @@ int loom_stack_release(struct loom_stack *s, loom_ref ref, struct loom_error *er
 	int rc = loom__stack_is_idle(s, err);
 	if (rc)
 		return rc;
-	if (segment > s->segments || !s->adopted[segment] || LOOM_REF_OFFSET(ref))
+	if (segment > s->memory.segments || !s->memory.adopted[segment] || LOOM_REF_OFFSET(ref))
 		return LOOM__FAIL(err, LOOM_EINVAL, "no memory of the program has this reference: loom_stack_adopt() gives one");
 	rc = loom__stack_retire(s, err);
 	if (!rc)
 		loom__segment_disown(s, segment);
 	return rc;
-}
-
-void loom__stack_wake(struct loom_stack *s)
-{
-	for (uint32_t d = 0; d < s->layout.devices; d++)
-		if (LOOM_HAS(s->device[d].ops, wake))
-			s->device[d].ops->wake(s->device[d].self);
 }
 
 void loom_stack_stop(struct loom_stack *s)
@@ -354,7 +339,7 @@ void loom_stack_stop(struct loom_stack *s)
 	/* The first worker of each run of a graph reads this word. Release: pairs with the acquire in
 	 * loom__graphs_stopped(), after which a new launch may clear the word. It is set before the request is counted, so
 	 * that the thread which sees the request does not begin a new launch before. */
-	if (__atomic_load_n(&s->captured, __ATOMIC_ACQUIRE))
+	if (__atomic_load_n(&s->launch.captured, __ATOMIC_ACQUIRE))
 		__atomic_store_n(&s->ctl->stop_graphs, 1u, __ATOMIC_RELEASE);
 	/* Release: pairs with the acquire in wait_all(), so that the waiting thread sees the request after wake() has
 	 * woken it. Sequentially consistent: either loom__gate_begin() sees the request, or wake() the sample. The first

@@ -50,8 +50,8 @@ int loom__worker_failure(struct loom_stack *s, struct loom_error *err)
  * show the state before the sample. */
 static void describe_stuck(struct loom_stack *s, char *text, size_t size)
 {
-	for (uint32_t i = 1; i <= s->segments; i++)
-		if (s->image[i])
+	for (uint32_t i = 1; i <= s->memory.segments; i++)
+		if (s->memory.image[i])
 			return;
 	for (size_t i = 0; i < s->policies; i++) {
 		const struct loom_sched_ops *ops = s->policy[i].choice->plugin->ops;
@@ -74,9 +74,9 @@ static void note_stall(struct loom_stack *s, uint64_t begin, uint64_t slice, uin
 	if (s->layout.clock || works || end < begin || end - begin < slice + STALL_NS)
 		return;
 	uint64_t stall = end - begin - slice;
-	s->stalled_ns += stall;
-	s->deadline_ns = stall < UINT64_MAX - s->deadline_ns ? s->deadline_ns + stall : UINT64_MAX;
-	s->ctl->deadline_ns = s->deadline_ns;
+	s->sample.stalled_ns += stall;
+	s->sample.deadline_ns = stall < UINT64_MAX - s->sample.deadline_ns ? s->sample.deadline_ns + stall : UINT64_MAX;
+	s->ctl->deadline_ns = s->sample.deadline_ns;
 }
 
 /* Waits for one device after the other, for a slice of time each, until all have ended the sample or `until` has
@@ -97,7 +97,7 @@ static int wait_all(struct loom_stack *s, uint64_t until, int until_stop, struct
 			if (finished[d])
 				continue;
 			uint64_t now = loom__now_ns(), end = 0;
-			uint64_t last = until_stop && s->deadline_ns < until ? s->deadline_ns : until;
+			uint64_t last = until_stop && s->sample.deadline_ns < until ? s->sample.deadline_ns : until;
 			uint64_t slice = now >= last ? 0 : last - now;
 			uint64_t most = left > 1 ? SLICE_NS : LAST_NS;
 			slice = slice < most ? slice : most;
@@ -107,9 +107,9 @@ static int wait_all(struct loom_stack *s, uint64_t until, int until_stop, struct
 				left--;
 				note_stall(s, now, slice, end);
 				if (s->layout.clock)
-					end += s->begin_ns;
-				if (end > s->end_ns)
-					s->end_ns = end;
+					end += s->sample.begin_ns;
+				if (end > s->sample.end_ns)
+					s->sample.end_ns = end;
 			} else if (rc != LOOM_EAGAIN) {
 				if (rc == LOOM_EDIED)
 					loom__interrupt(s, rc, d);
@@ -118,14 +118,14 @@ static int wait_all(struct loom_stack *s, uint64_t until, int until_stop, struct
 				note_stall(s, now, slice, loom__now_ns());
 			}
 		}
-		if (left && until_stop && s->beat)
-			s->beat(s->beat_arg, s, loom__now_ns() - s->begin_ns);
+		if (left && until_stop && s->run.beat)
+			s->run.beat(s->run.arg, s, loom__now_ns() - s->sample.begin_ns);
 		if (left && until_stop && __atomic_load_n(&s->stop_requests, __ATOMIC_ACQUIRE) >= stops)
 			return LOOM__FAIL(err, LOOM_EINTR, "interrupted in mid-sample");
 		if (left && until_stop && loom__ranks_lost(s, err))
 			return LOOM_EDIED;
 		uint64_t now = left ? loom__now_ns() : 0;
-		if (left && (now >= until || (until_stop && now >= s->deadline_ns)))
+		if (left && (now >= until || (until_stop && now >= s->sample.deadline_ns)))
 			return LOOM_EAGAIN;
 	}
 	return 0;
@@ -138,13 +138,26 @@ static void set_stop(struct loom_stack *s)
 	loom__interrupt(s, LOOM_EINTR, 0);
 }
 
+void loom__stack_wake(struct loom_stack *s)
+{
+	for (uint32_t d = 0; d < s->layout.devices; d++)
+		if (LOOM_HAS(s->device[d].ops, wake))
+			s->device[d].ops->wake(s->device[d].self);
+}
+
+void loom__gate_reset(struct loom_stack *s)
+{
+	*s->ctl = (struct loom_ctl){0};
+	s->sample.done = 0;
+}
+
 int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struct loom_error *err)
 {
-	uint64_t n = s->samples_done;
+	uint64_t n = s->sample.done;
 	int rc = 0;
 	s->ctl->initial_tasks = s->layout.initial_tasks;
 	s->ctl->sample = n;
-	s->end_ns = 0;
+	s->sample.end_ns = 0;
 	if (!alone) {
 		/* Release: pairs with the acquire by which workers load the phase, so that they see all that init()
 		 * wrote. */
@@ -157,9 +170,9 @@ int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struc
 		if (rc)
 			return rc;
 	}
-	s->begin_ns = loom__now_ns();
-	s->stalled_ns = 0;
-	s->ctl->deadline_ns = s->deadline_ns = timeout_ns < UINT64_MAX - s->begin_ns ? s->begin_ns + timeout_ns : UINT64_MAX;
+	s->sample.begin_ns = loom__now_ns();
+	s->sample.stalled_ns = 0;
+	s->ctl->deadline_ns = s->sample.deadline_ns = timeout_ns < UINT64_MAX - s->sample.begin_ns ? s->sample.begin_ns + timeout_ns : UINT64_MAX;
 	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_GO(n), __ATOMIC_RELEASE);
 	for (uint32_t d = 0; d < s->layout.devices && !rc; d++)
 		if (LOOM_HAS(s->device[d].ops, go))
@@ -192,7 +205,7 @@ static int fail_late(struct loom_stack *s, struct loom_error *err)
 	if (!ended)
 		loom__whereabouts(s, &stayed);
 	LOOM__FAIL(err, LOOM_ETIMEDOUT, "no end after %.3g s ([run] timeout): %s; workers %s after the stop%s%s%s%s",
-		   (double)(s->deadline_ns - s->begin_ns - s->stalled_ns) / 1e9, doing.at ? doing.at : "what workers do is not known",
+		   (double)(s->sample.deadline_ns - s->sample.begin_ns - s->sample.stalled_ns) / 1e9, doing.at ? doing.at : "what workers do is not known",
 		   ended ? "left" : "did not leave", stayed.at ? ": " : "", stayed.at ? stayed.at : "",
 		   *where ? "; " : "", where);
 	loom__text_free(&doing);
@@ -203,7 +216,7 @@ static int fail_late(struct loom_stack *s, struct loom_error *err)
 int loom__gate_end(struct loom_stack *s, uint64_t until, struct loom_error *err)
 {
 	int rc = wait_all(s, until, 1, err);
-	if (rc == LOOM_EAGAIN && loom__now_ns() >= s->deadline_ns)
+	if (rc == LOOM_EAGAIN && loom__now_ns() >= s->sample.deadline_ns)
 		return fail_late(s, err);
 	/* loom_stack_stop() counts a request and then calls wake(). If the run has begun and discarded the request in
 	 * between, wake() can still stop a thread that executes tasks itself. The sample has ended, but lacks tasks. */
@@ -212,6 +225,6 @@ int loom__gate_end(struct loom_stack *s, uint64_t until, struct loom_error *err)
 	if (rc && rc != LOOM_EAGAIN)
 		set_stop(s);
 	if (!rc)
-		s->samples_done++;
+		s->sample.done++;
 	return rc;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments, which the transport makes. The host accesses a segment directly, or its image: a copy in host memory. */
+/* Segments, which the transport makes or the embedding program adds. The host accesses a segment directly, or its image: a
+ * copy in host memory. */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -12,48 +13,85 @@ static char *image_new(uint64_t bytes)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-void loom__image_free(struct loom_stack *s, uint32_t segment)
+static void image_free(struct loom_stack *s, uint32_t segment)
 {
-	struct loom_memory *pinned = &s->pinned[segment];
-	if (!s->image[segment])
+	struct loom_memory *pinned = &s->memory.pinned[segment];
+	if (!s->memory.image[segment])
 		return;
 	if (pinned->host)
 		s->device[pinned->device].ops->mem_unmap(s->device[pinned->device].self, pinned);
 	pinned->host = NULL;
-	munmap(s->image[segment], s->segment[segment].bytes + !s->segment[segment].bytes);
-	s->image[segment] = NULL;
+	munmap(s->memory.image[segment], s->memory.segment[segment].bytes + !s->memory.segment[segment].bytes);
+	s->memory.image[segment] = NULL;
+}
+
+void loom__images_forget(struct loom_stack *s)
+{
+	for (uint32_t i = 1; i <= s->memory.segments; i++) {
+		s->memory.pinned[i].host = NULL;
+		image_free(s, i);
+	}
 }
 
 int loom__segments_add(struct loom_stack *s, const struct loom_segment_want *want, uint32_t n,
 		       uint32_t *first, struct loom_error *err)
 {
-	if (s->segments + n >= LOOM_MAX_SEGMENTS)
+	if (s->memory.segments + n >= LOOM_MAX_SEGMENTS)
 		return LOOM__FAIL(err, LOOM_EFULL, "more than %d memory segments in one stack",
 				  LOOM_MAX_SEGMENTS - 1);
-	uint32_t at = s->segments + 1;
-	int rc = s->transport->segments(s->transport_self, &s->devices, want, n, &s->segment[at], err);
+	uint32_t at = s->memory.segments + 1;
+	int rc = s->transport->segments(s->transport_self, &s->devices, want, n, &s->memory.segment[at], err);
 	if (rc)
 		return rc;
 	*first = at;
-	s->segments += n;
-	s->groups++;
+	s->memory.segments += n;
+	s->memory.groups++;
 	for (uint32_t i = at; i < at + n; i++) {
-		s->group[i] = s->groups;
-		s->image[i] = NULL;
+		s->memory.group[i] = s->memory.groups;
+		s->memory.image[i] = NULL;
 	}
 	for (uint32_t i = at; i < at + n; i++)
-		if (!s->segment[i].memory->host && !(s->image[i] = image_new(s->segment[i].bytes))) {
+		if (!s->memory.segment[i].memory->host && !(s->memory.image[i] = image_new(s->memory.segment[i].bytes))) {
 			loom__segments_release_last(s);
 			return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory for a %llu byte image",
-					  (unsigned long long)s->segment[i].bytes);
+					  (unsigned long long)s->memory.segment[i].bytes);
 		}
 	return 0;
 }
 
+int loom__segment_spare(const struct loom_stack *s, const char *at, size_t bytes, uint32_t *segment, struct loom_error *err)
+{
+	*segment = s->memory.segments + 1;
+	for (uint32_t i = s->memory.segments; i > 0; i--) {
+		const char *other = s->memory.adopted[i] ? s->memory.adopted[i]->host : NULL;
+		if (s->memory.segment[i].memory == &s->memory.none)
+			*segment = i;
+		if (other && at < other + s->memory.adopted[i]->bytes && other < at + bytes)
+			return LOOM__FAIL(err, LOOM_EINVAL, "memory at %p: %zu bytes at %p are adopted, which it overlaps",
+					  (const void *)at, (size_t)s->memory.adopted[i]->bytes, (const void *)other);
+	}
+	if (*segment >= LOOM_MAX_SEGMENTS)
+		return LOOM__FAIL(err, LOOM_EFULL, "more than %d memory segments in one stack", LOOM_MAX_SEGMENTS - 1);
+	return 0;
+}
+
+void loom__segment_own(struct loom_stack *s, uint32_t segment, struct loom_memory *m, int32_t adopter)
+{
+	s->memory.none = (struct loom_memory){.size = sizeof(s->memory.none), .fd = -1, .device = -1};
+	if (segment > s->memory.segments) {
+		s->memory.segments = segment;
+		s->memory.group[segment] = ++s->memory.groups;
+		s->memory.image[segment] = NULL;
+	}
+	s->memory.segment[segment] = (struct loom_segment){.memory = m, .bytes = m->bytes, .owner = -1};
+	s->memory.adopted[segment] = m;
+	s->memory.adopter[segment] = adopter;
+}
+
 void loom__segment_disown(struct loom_stack *s, uint32_t segment)
 {
-	struct loom_memory *memory = s->adopted[segment];
-	int32_t adopter = s->adopter[segment];
+	struct loom_memory *memory = s->memory.adopted[segment];
+	int32_t adopter = s->memory.adopter[segment];
 	for (uint32_t d = 0; d < s->layout.devices; d++)
 		if ((int32_t)d != adopter)
 			s->device[d].ops->mem_unmap(s->device[d].self, memory);
@@ -61,33 +99,33 @@ void loom__segment_disown(struct loom_stack *s, uint32_t segment)
 		s->device[adopter].ops->disown(s->device[adopter].self, memory);
 	free(memory);
 	/* Mark the segment as one that no device can access. */
-	s->segment[segment] = (struct loom_segment){.memory = &s->no_memory, .owner = -2, .flags = LOOM_MEMORY_PRIVATE};
-	s->adopted[segment] = NULL;
+	s->memory.segment[segment] = (struct loom_segment){.memory = &s->memory.none, .owner = -2, .flags = LOOM_MEMORY_PRIVATE};
+	s->memory.adopted[segment] = NULL;
 }
 
 void loom__segments_release_last(struct loom_stack *s)
 {
 	uint32_t n = 0;
-	if (s->segment[s->segments].memory == &s->no_memory || s->adopted[s->segments]) {
-		if (s->adopted[s->segments])
-			loom__segment_disown(s, s->segments);
-		s->segments--;
-		s->groups--;
+	if (s->memory.segment[s->memory.segments].memory == &s->memory.none || s->memory.adopted[s->memory.segments]) {
+		if (s->memory.adopted[s->memory.segments])
+			loom__segment_disown(s, s->memory.segments);
+		s->memory.segments--;
+		s->memory.groups--;
 		return;
 	}
-	while (n < s->segments && s->group[s->segments - n] == s->groups) {
-		loom__image_free(s, s->segments - n);
+	while (n < s->memory.segments && s->memory.group[s->memory.segments - n] == s->memory.groups) {
+		image_free(s, s->memory.segments - n);
 		n++;
 	}
-	s->transport->release(s->transport_self, &s->devices, &s->segment[s->segments - n + 1], n);
-	s->segments -= n;
-	s->groups--;
+	s->transport->release(s->transport_self, &s->devices, &s->memory.segment[s->memory.segments - n + 1], n);
+	s->memory.segments -= n;
+	s->memory.groups--;
 }
 
 void *loom__host_at(struct loom_stack *s, loom_ref ref)
 {
-	const struct loom_segment *g = &s->segment[LOOM_REF_SEGMENT(ref)];
-	char *image = s->image[LOOM_REF_SEGMENT(ref)];
+	const struct loom_segment *g = &s->memory.segment[LOOM_REF_SEGMENT(ref)];
+	char *image = s->memory.image[LOOM_REF_SEGMENT(ref)];
 	return (image ? image : (char *)g->memory->host + g->offset) + LOOM_REF_OFFSET(ref);
 }
 
@@ -95,7 +133,7 @@ int loom__segment_copy(void *stack, uint32_t segment, uint64_t offset, void *hos
 		       struct loom_error *err)
 {
 	struct loom_stack *s = stack;
-	const struct loom_segment *g = &s->segment[segment];
+	const struct loom_segment *g = &s->memory.segment[segment];
 	const struct loom__device *d = &s->device[g->memory->device];
 	return in ? d->ops->copy_in(d->self, g->memory, g->offset + offset, host, bytes, err) :
 		    d->ops->copy_out(d->self, g->memory, g->offset + offset, host, bytes, err);
@@ -105,13 +143,13 @@ int loom__segment_copy(void *stack, uint32_t segment, uint64_t offset, void *hos
  * this fails, for example because a process may lock little memory, copies work, but take longer. */
 static void pin(struct loom_stack *s, uint32_t segment)
 {
-	const struct loom_memory *memory = s->segment[segment].memory;
-	struct loom_memory *pinned = &s->pinned[segment];
+	const struct loom_memory *memory = s->memory.segment[segment].memory;
+	struct loom_memory *pinned = &s->memory.pinned[segment];
 	const struct loom__device *d = &s->device[memory->device];
-	if (!s->image[segment] || pinned->host)
+	if (!s->memory.image[segment] || pinned->host)
 		return;
-	*pinned = (struct loom_memory){.size = sizeof(*pinned), .bytes = s->segment[segment].bytes, .fd = -1,
-				       .device = memory->device, .host = s->image[segment]};
+	*pinned = (struct loom_memory){.size = sizeof(*pinned), .bytes = s->memory.segment[segment].bytes, .fd = -1,
+				       .device = memory->device, .host = s->memory.image[segment]};
 	if (d->ops->mem_map(d->self, pinned, NULL))
 		pinned->host = NULL;
 }
@@ -120,7 +158,7 @@ int loom__segment_start_copy(void *stack, uint32_t segment, uint64_t offset, uin
 			     uint64_t *number, struct loom_error *err)
 {
 	struct loom_stack *s = stack;
-	const struct loom_segment *g = &s->segment[segment];
+	const struct loom_segment *g = &s->memory.segment[segment];
 	if (g->memory->device < 0 || !LOOM_HAS(s->device[g->memory->device].ops, copy_start) ||
 	    (how == LOOM_COPY_TO && g->memory->device))
 		return LOOM__FAIL(err, LOOM_ENOTSUP, "segment %u: its device has no such copies beside workers", segment);
@@ -134,15 +172,15 @@ int loom__segment_start_copy(void *stack, uint32_t segment, uint64_t offset, uin
 int loom__segment_copy_ended(void *stack, uint32_t segment, uint32_t how, uint64_t number)
 {
 	struct loom_stack *s = stack;
-	const struct loom__device *d = &s->device[s->segment[segment].memory->device];
+	const struct loom__device *d = &s->device[s->memory.segment[segment].memory->device];
 	return d->ops->copy_ended(d->self, how, number);
 }
 
 int loom__images_copy(struct loom_stack *s, int in, struct loom_error *err)
 {
 	int rc = 0;
-	for (uint32_t i = 1; i <= s->segments && !rc; i++)
-		if (s->image[i])
-			rc = loom__segment_copy(s, i, 0, s->image[i], s->segment[i].bytes, in, err);
+	for (uint32_t i = 1; i <= s->memory.segments && !rc; i++)
+		if (s->memory.image[i])
+			rc = loom__segment_copy(s, i, 0, s->memory.image[i], s->memory.segment[i].bytes, in, err);
 	return rc;
 }

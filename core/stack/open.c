@@ -18,7 +18,7 @@ int loom__stack_shape(struct loom_stack *s, struct loom_error *err)
 			return rc;
 		if (!shape->workers || !shape->lanes)
 			return LOOM__FAIL(err, LOOM_EPLUGIN, "device %s offers no workers", shape->name);
-		if (s->in_turns >> d & 1)
+		if (s->watch.in_turns >> d & 1)
 			shape->flags |= LOOM_SHAPE_TIME_SLICED;
 		shape->first_worker = (uint32_t)workers;
 		workers += shape->workers;
@@ -141,7 +141,6 @@ static int take_tasks(struct loom_stack *s, struct loom_error *err)
 		if (rc)
 			return rc;
 	}
-	s->workload_tasks = s->tasks;
 	return 0;
 }
 
@@ -210,31 +209,31 @@ static void drop(struct loom_stack *s)
 		free(p->remote_worker);
 	}
 	free(s->policy);
-	for (uint32_t i = 0; i < s->tasks; i++)
-		free((char *)s->task[i].name);
-	free(s->task);
-	for (uint32_t i = 0; i < s->sources; i++) {
-		free((char *)s->source[i].file);
-		free((char *)s->source[i].text);
+	for (uint32_t i = 0; i < s->code.tasks; i++)
+		free((char *)s->code.task[i].name);
+	free(s->code.task);
+	for (uint32_t i = 0; i < s->code.sources; i++) {
+		free((char *)s->code.source[i].file);
+		free((char *)s->code.source[i].text);
 	}
-	free(s->source);
-	for (uint32_t i = 0; i < s->irs; i++) {
-		free((char *)s->ir[i].file);
-		free((void *)s->ir[i].data);
-		free((uint32_t *)s->ir[i].tag);
+	free(s->code.source);
+	for (uint32_t i = 0; i < s->code.irs; i++) {
+		free((char *)s->code.ir[i].file);
+		free((void *)s->code.ir[i].data);
+		free((uint32_t *)s->code.ir[i].tag);
 	}
-	free(s->ir);
-	free(s->submitted);
+	free(s->code.ir);
+	free(s->initial.submitted);
 	free(s->costs);
 	free(s->device);
 	free(s->shape);
 	free(s->device_ops);
 	free(s->device_self);
-	free(s->orders);
-	free(s->rank);
-	free(s->all_counters);
+	free(s->launch.orders);
+	free(s->ranks.size);
+	free(s->ranks.counters);
 	loom__resets_drop(s);
-	free(s->slots);
+	free(s->streams.slots);
 	loom__ranks_unwatch(s);
 	loom__exchange_destroy(&s->host.exchange);
 	if (s->about)
@@ -251,20 +250,17 @@ void loom_stack_close(struct loom_stack *s)
 	while (s->guests)
 		s->guests->leave(s->guests);
 	if (loom__stack_own(s, NULL)) { /* the other process owns workers, shared memory and descriptors */
-		for (uint32_t i = 1; i <= s->segments; i++) {
-			s->pinned[i].host = NULL;
-			loom__image_free(s, i);
-		}
+		loom__images_forget(s);
 		drop(s);
 		return;
 	}
-	if (s->running)
+	if (s->run.running)
 		loom__gate_cancel(s);
-	if (s->enqueued) /* runs in a stream: their workers leave as soon as they begin */
+	if (s->streams.enqueued) /* runs in a stream: their workers leave as soon as they begin */
 		__atomic_store_n(&s->ctl->stop, 1u, __ATOMIC_RELAXED);
-	s->running = 0;
+	s->run.running = 0;
 	loom__stack_retire(s, NULL);
-	if (s->launched)
+	if (s->launch.launched)
 		/* workers that cannot be ended still use the stack, so its memory is not freed: a leak is better than a crash
 		 * */
 		return;
@@ -272,7 +268,7 @@ void loom_stack_close(struct loom_stack *s)
 		struct loom__policy *p = &s->policy[--s->policies];
 		p->ops->destroy(p->self);
 	}
-	while (s->segments)
+	while (s->memory.segments)
 		loom__segments_release_last(s);
 	if (s->transport_self)
 		s->transport->destroy(s->transport_self);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What policies use of devices and the host: interrupts, memory of other ranks, and host threads. */
+/* What policies use of devices and the host: memory, interrupts, memory of other ranks, and host threads. */
 #include "stack/stack.h"
 
 struct loom__policy *loom__policy_of(struct loom_stack *s, enum loom_kind kind)
@@ -8,6 +8,62 @@ struct loom__policy *loom__policy_of(struct loom_stack *s, enum loom_kind kind)
 		if (s->policy[i].choice->kind == kind)
 			return &s->policy[i];
 	return NULL;
+}
+
+/* ---- memory that policies need ---- */
+
+static int is_big(uint64_t bytes)
+{
+	return bytes > 1ull << 44;
+}
+
+static int sends_from_anywhere(struct loom_stack *s)
+{
+	const struct loom__policy *trigger = loom__policy_of(s, LOOM_TRIGGER);
+	const struct loom_trigger_ops *ops = trigger ? trigger->choice->plugin->ops : NULL;
+	return LOOM_HAS(ops, anywhere) && ops->anywhere(trigger->self);
+}
+
+int loom__policy_need(struct loom_stack *s, const struct loom__policy *p, struct loom_need *need, struct loom_error *err)
+{
+	*need = (struct loom_need){.size = sizeof(*need)};
+	int rc = p->ops->need(p->self, &s->layout, need, err);
+	if (rc)
+		return rc;
+	if (is_big(need->global) || is_big(need->device) || is_big(need->worker) || is_big(need->local))
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s needs an impossible amount of memory", p->choice->plugin->name);
+	if (need->global_place == LOOM_PLACE_NET)
+		need->global_place = sends_from_anywhere(s) ? LOOM_PLACE_ANY : LOOM_PLACE_HOST;
+	if (need->global_place > LOOM_PLACE_HOST || need->device_place > LOOM_PLACE_DEVICE ||
+	    need->worker_place > LOOM_PLACE_HOST)
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s needs memory in a place that does not exist: only a block per device may be LOOM_PLACE_DEVICE",
+				  p->choice->plugin->name);
+	for (uint32_t d = 0; d < s->layout.devices; d++)
+		if (s->shape[d].local_bytes && need->local > s->shape[d].local_bytes)
+			return LOOM__FAIL(err, LOOM_EUNAVAIL,
+					  "%s wants %llu bytes of private memory per worker, %s has %llu: "
+					  "choose %s",
+					  p->choice->plugin->name, (unsigned long long)need->local,
+					  s->shape[d].name, (unsigned long long)s->shape[d].local_bytes,
+					  p->choice->kind == LOOM_WORKLOAD ? "smaller tasks, or fewer workers" : "smaller queues");
+	return 0;
+}
+
+int loom__needs_hold(struct loom_stack *s, struct loom_error *err)
+{
+	for (size_t i = 0; i < s->policies; i++) {
+		const struct loom_need *had = &s->policy[i].need;
+		struct loom_need need;
+		int rc = loom__policy_need(s, &s->policy[i], &need, err);
+		if (rc)
+			return rc;
+		if (need.global > had->global || need.device > had->device || need.worker > had->worker || need.local > had->local)
+			return LOOM__FAIL(err, LOOM_EFULL,
+					  "%s has no memory for %llu submitted tasks: the first run fixes the size, and had fewer",
+					  s->policy[i].choice->plugin->name, (unsigned long long)s->layout.initial_tasks);
+	}
+	return 0;
 }
 
 /* ---- interrupts, which a word in the memory of a device causes ---- */
@@ -24,7 +80,7 @@ static int open_interrupt(const struct loom_interrupts *interrupts, uint32_t dev
 		if (!LOOM_HAS(d->ops, interrupt))
 			return LOOM__FAIL(err, LOOM_ENOTSUP, "%s has no interrupts", s->shape[device].name);
 		loom_ref at = p->on_device[device] + offset;
-		return d->ops->interrupt(d->self, &s->segment[LOOM_REF_SEGMENT(at)], LOOM_REF_OFFSET(at), interrupt, err);
+		return d->ops->interrupt(d->self, &s->memory.segment[LOOM_REF_SEGMENT(at)], LOOM_REF_OFFSET(at), interrupt, err);
 	}
 	return LOOM__FAIL(err, LOOM_EPLUGIN, "an interrupt of a block that does not exist");
 }
@@ -40,7 +96,7 @@ void loom__interrupts_offer(struct loom_stack *s)
 static int memory_key(void *ctx, uint32_t segment, struct loom_memory_key *key, struct loom_error *err)
 {
 	struct loom_stack *s = ctx;
-	const struct loom_memory *memory = s->segment[segment].memory;
+	const struct loom_memory *memory = s->memory.segment[segment].memory;
 	if (memory->device < 0)
 		return LOOM__FAIL(err, LOOM_ENOTSUP, "segment %u: not in the memory of a device", segment);
 	const struct loom__device *d = &s->device[memory->device];
@@ -74,15 +130,15 @@ int loom__policies_start(struct loom_stack *s, struct loom_error *err)
 	void *at[LOOM_MAX_SEGMENTS] = {0}, *image[LOOM_MAX_SEGMENTS] = {0};
 	uint64_t bytes[LOOM_MAX_SEGMENTS] = {0}, offset[LOOM_MAX_SEGMENTS] = {0};
 	int fd[LOOM_MAX_SEGMENTS] = {-1};
-	for (uint32_t i = 1; i <= s->segments; i++) {
+	for (uint32_t i = 1; i <= s->memory.segments; i++) {
 		/* Workers do not access images, so a segment with an image has no address here. */
-		at[i] = s->image[i] ? NULL : loom__host_at(s, LOOM_REF(i, 0));
-		image[i] = s->image[i];
-		bytes[i] = s->segment[i].bytes;
-		fd[i] = at[i] ? s->segment[i].memory->fd : -1;
-		offset[i] = s->segment[i].offset;
+		at[i] = s->memory.image[i] ? NULL : loom__host_at(s, LOOM_REF(i, 0));
+		image[i] = s->memory.image[i];
+		bytes[i] = s->memory.segment[i].bytes;
+		fd[i] = at[i] ? s->memory.segment[i].memory->fd : -1;
+		offset[i] = s->memory.segment[i].offset;
 	}
-	struct loom_segments segments = {.size = sizeof(segments), .count = s->segments + 1, .at = at,
+	struct loom_segments segments = {.size = sizeof(segments), .count = s->memory.segments + 1, .at = at,
 					 .bytes = bytes, .fd = fd, .offset = offset, .image = image,
 					 .ctx = s, .key = memory_key, .open = memory_open, .close = memory_close,
 					 .copy = loom__segment_copy,

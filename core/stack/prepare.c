@@ -26,55 +26,17 @@ static loom_ref take(struct carve *c, uint64_t bytes)
 	return ref;
 }
 
-static int is_big(uint64_t bytes)
-{
-	return bytes > 1ull << 44;
-}
-
-static int sends_from_anywhere(struct loom_stack *s)
-{
-	const struct loom__policy *trigger = loom__policy_of(s, LOOM_TRIGGER);
-	const struct loom_trigger_ops *ops = trigger ? trigger->choice->plugin->ops : NULL;
-	return LOOM_HAS(ops, anywhere) && ops->anywhere(trigger->self);
-}
-
-static int ask_need(struct loom_stack *s, const struct loom__policy *p, struct loom_need *need, struct loom_error *err)
-{
-	*need = (struct loom_need){.size = sizeof(*need)};
-	int rc = p->ops->need(p->self, &s->layout, need, err);
-	if (rc)
-		return rc;
-	if (is_big(need->global) || is_big(need->device) || is_big(need->worker) || is_big(need->local))
-		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s needs an impossible amount of memory", p->choice->plugin->name);
-	if (need->global_place == LOOM_PLACE_NET)
-		need->global_place = sends_from_anywhere(s) ? LOOM_PLACE_ANY : LOOM_PLACE_HOST;
-	if (need->global_place > LOOM_PLACE_HOST || need->device_place > LOOM_PLACE_DEVICE ||
-	    need->worker_place > LOOM_PLACE_HOST)
-		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s needs memory in a place that does not exist: only a block per device may be LOOM_PLACE_DEVICE",
-				  p->choice->plugin->name);
-	for (uint32_t d = 0; d < s->layout.devices; d++)
-		if (s->shape[d].local_bytes && need->local > s->shape[d].local_bytes)
-			return LOOM__FAIL(err, LOOM_EUNAVAIL,
-					  "%s wants %llu bytes of private memory per worker, %s has %llu: "
-					  "choose %s",
-					  p->choice->plugin->name, (unsigned long long)need->local,
-					  s->shape[d].name, (unsigned long long)s->shape[d].local_bytes,
-					  p->choice->kind == LOOM_WORKLOAD ? "smaller tasks, or fewer workers" : "smaller queues");
-	return 0;
-}
-
 /* Returns an error if a stop was requested or the time limit has passed. Called between the steps of the set-up, which
  * is long for a large job. A stack that is set up in part cannot run anything else. So after the first step (`begun` is
  * 1), the function checks only if the caller will close the stack anyway. */
 static int halted(struct loom_stack *s, int begun, struct loom_error *err)
 {
 	uint64_t limit = s->plan.run.time_limit;
-	if (begun && !s->closes)
+	if (begun && !s->run.closes)
 		return 0;
 	if (__atomic_load_n(&s->stop_requests, __ATOMIC_RELAXED))
 		return LOOM__FAIL(err, LOOM_EINTR, "interrupted while the run was set up");
-	if (limit && s->run_ns && loom__now_ns() - s->run_ns > limit)
+	if (limit && s->run.begin_ns && loom__now_ns() - s->run.begin_ns > limit)
 		return LOOM__FAIL(err, LOOM_ETIMEDOUT, "[run] time_limit reached while the run was set up");
 	return 0;
 }
@@ -90,7 +52,7 @@ static int ask_needs(struct loom_stack *s, struct loom_error *err)
 {
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom__policy *p = &s->policy[i];
-		int rc = ask_need(s, p, &p->need, err);
+		int rc = loom__policy_need(s, p, &p->need, err);
 		rc = rc ? rc : halted(s, 1, err);
 		if (rc)
 			return rc;
@@ -101,23 +63,6 @@ static int ask_needs(struct loom_stack *s, struct loom_error *err)
 		p->registry = calloc(s->layout.devices, sizeof(loom_ref));
 		if (!p->device_blocks || !p->worker_blocks || !p->copy || !p->on_device || !p->registry)
 			return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	}
-	return 0;
-}
-
-/* Checks that the memory of the policies, which was sized for the first run, suffices for the submitted tasks. */
-static int needs_hold(struct loom_stack *s, struct loom_error *err)
-{
-	for (size_t i = 0; i < s->policies; i++) {
-		const struct loom_need *had = &s->policy[i].need;
-		struct loom_need need;
-		int rc = ask_need(s, &s->policy[i], &need, err);
-		if (rc)
-			return rc;
-		if (need.global > had->global || need.device > had->device || need.worker > had->worker || need.local > had->local)
-			return LOOM__FAIL(err, LOOM_EFULL,
-					  "%s has no memory for %llu submitted tasks: the first run fixes the size, and had fewer",
-					  s->policy[i].choice->plugin->name, (unsigned long long)s->layout.initial_tasks);
 	}
 	return 0;
 }
@@ -156,7 +101,7 @@ static void lay_out(struct loom_stack *s, struct room *room, int write)
 	struct carve *shared = room->at[s->layout.devices];
 	s->ctl_ref = take(&shared[LOOM_PLACE_HOST], sizeof(struct loom_ctl));
 	s->counters_ref = take(&shared[LOOM_PLACE_ANY], s->layout.workers * sizeof(struct loom_counters));
-	s->trace_ref = take(&shared[LOOM_PLACE_ANY], s->layout.workers * loom__trace_bytes(s));
+	s->trace.ref = take(&shared[LOOM_PLACE_ANY], s->layout.workers * loom__trace_bytes(s));
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom__policy *p = &s->policy[i];
 		p->global = take(&shared[p->need.global_place], p->need.global);
@@ -235,12 +180,6 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 	struct loom_program program = {.size = sizeof(program),
 				       .layout = &s->layout,
 				       .policy = s->selected,
-				       .task = s->task,
-				       .tasks = s->tasks,
-				       .source = s->source,
-				       .sources = s->sources,
-				       .irs = s->irs,
-				       .ir = s->ir,
 				       .registers = registers_of(s),
 				       .traced = loom__trace_bytes(s) != 0};
 	char constants[2048] = "";
@@ -248,19 +187,12 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 		strcpy(constants, s->layout.rma ? "#define LOOM_RANKS_SHARE 1\n#define LOOM_RANKS_RMA 1\n" :
 						   "#define LOOM_RANKS_SHARE 1\n");
 	program.constants = constants;
-	if (s->helper) {
-		struct loom_task_entry *task = loom__more(s->task, s->tasks, sizeof(*task));
-		if (!task)
-			return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-		s->task = task;
-		s->task[program.tasks++] = (struct loom_task_entry){"loom_comm", s->helper};
-		program.task = s->task;
-	}
 	s->layout.barrier_scopes = barrier_scopes_of(s);
 	s->layout.net = &s->net;
 	/* The device code of schedulers and detectors depends on the numbers of workers of all ranks. These numbers are
 	 * read a second time below, because the composed code may change the shapes of devices. */
-	int code = loom__ranks_size(s, err);
+	int code = loom__code_list(s, &program, err);
+	code = code ? code : loom__ranks_size(s, err);
 	if (code)
 		return code;
 	for (size_t i = 0; i < s->policies; i++) {
@@ -343,7 +275,7 @@ static int ask_net(struct loom_stack *s, const struct loom__policy *workload, st
 static int ask_costs(struct loom_stack *s, const struct loom__policy *workload, struct loom_error *err)
 {
 	const struct loom_workload_ops *ops = workload->choice->plugin->ops;
-	const struct loom_task *tasks = loom__host_at(s, s->initial_ref);
+	const struct loom_task *tasks = loom__host_at(s, s->initial.ref);
 	if (!LOOM_HAS(ops, cost) || !s->layout.initial_tasks)
 		return 0;
 	free(s->costs);
@@ -362,7 +294,7 @@ static int make_room(struct loom_stack *s, struct loom_error *err)
 	struct loom__policy *workload = loom__policy_of(s, LOOM_WORKLOAD);
 	const struct loom_workload_ops *ops = workload ? workload->choice->plugin->ops : NULL;
 	int rc = 0;
-	s->layout.initial_tasks = s->held = s->submitted_count;
+	s->layout.initial_tasks = s->initial.count;
 	/* Ask the workload first, because the number of its tasks determines the size of queues. */
 	if (workload) {
 		workload->need = (struct loom_need){.size = sizeof(workload->need)};
@@ -380,15 +312,14 @@ static int make_room(struct loom_stack *s, struct loom_error *err)
 	rc = rc ? rc : halted(s, 1, err);
 	if (!rc && ops && s->layout.initial_tasks)
 		rc = ops->tasks(workload->self, &s->layout, &workload->view, workload->global,
-				loom__host_at(s, s->initial_ref), err);
+				loom__host_at(s, s->initial.ref), err);
 	rc = rc ? rc : halted(s, 1, err);
 	if (rc || !workload)
 		return rc;
 	rc = ask_costs(s, workload, err);
 	if (rc)
 		return rc;
-	s->digest = loom__ranks_digest(s, loom__host_at(s, s->initial_ref), s->layout.initial_tasks);
-	loom__initial_copy(s);
+	loom__initial_written(s);
 	for (uint32_t d = 0; d < s->layout.devices; d++)
 		if (workload->copy[d])
 			memcpy(loom__host_at(s, workload->copy[d]), loom__host_at(s, workload->global),
@@ -423,48 +354,4 @@ int loom__stack_prepare(struct loom_stack *s, struct loom_error *err)
 	s->prepared = !rc;
 	s->broken = rc != 0;
 	return rc;
-}
-
-/* Copies the tasks to the places where devices read them. Images are not copied for this run, because the devices reset
- * their own memory. */
-static int send_initial(struct loom_stack *s, struct loom_error *err)
-{
-	int rc = 0;
-	for (uint32_t i = 0; i <= s->layout.devices && !s->initial_small && !rc; i++) {
-		loom_ref ref = i < s->layout.devices ? s->initial_copy[i] : s->initial_ref;
-		if (ref && s->image[LOOM_REF_SEGMENT(ref)] && s->submitted_count)
-			rc = loom__segment_copy(s, LOOM_REF_SEGMENT(ref), LOOM_REF_OFFSET(ref), loom__host_at(s, ref),
-						s->submitted_count * sizeof(struct loom_task), 1, err);
-	}
-	return rc;
-}
-
-void loom__initial_hold(struct loom_stack *s, uint64_t tasks)
-{
-	uint64_t now = s->layout.initial_tasks;
-	if (tasks <= s->held || loom__initial_room(s, tasks, NULL))
-		return;
-	s->layout.initial_tasks = tasks;
-	if (!needs_hold(s, NULL))
-		s->held = tasks;
-	s->layout.initial_tasks = now;
-}
-
-int loom__initial_take(struct loom_stack *s, struct loom_error *err)
-{
-	int rc = loom__initial_room(s, s->submitted_count, err);
-	if (rc)
-		return rc;
-	s->layout.initial_tasks = s->submitted_count;
-	s->layout.costs = NULL;
-	rc = s->submitted_count > s->held ? needs_hold(s, err) : 0;
-	if (rc)
-		return rc;
-	if (s->submitted_count > s->held)
-		s->held = s->submitted_count;
-	if (s->submitted_count)
-		memcpy(loom__host_at(s, s->initial_ref), s->submitted, s->submitted_count * sizeof(struct loom_task));
-	s->digest = loom__ranks_digest(s, loom__host_at(s, s->initial_ref), s->submitted_count);
-	loom__initial_copy(s);
-	return s->resets ? send_initial(s, err) : 0;
 }

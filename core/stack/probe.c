@@ -36,8 +36,8 @@ static int probe_once(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 	struct loom_launch launch = {.size = sizeof(launch),
 				     .entry = LOOM_ENTRY_PROBE,
 				     .layout = &s->layout,
-				     .segment = s->segment,
-				     .segments = s->segments + 1,
+				     .segment = s->memory.segment,
+				     .segments = s->memory.segments + 1,
 				     .ctl = s->ctl_ref,
 				     .counters = s->counters_ref,
 				     .probe = LOOM_REF(segment, 0),
@@ -45,8 +45,7 @@ static int probe_once(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 				     .on_device = none,
 				     .registry = none,
 				     .local_bytes = no_bytes};
-	*s->ctl = (struct loom_ctl){0};
-	s->samples_done = 0;
+	loom__gate_reset(s);
 	int rc = loom__images_copy(s, 1, err);
 	uint32_t started = 0;
 	for (; !rc && started < s->layout.devices; started += !rc) {
@@ -72,7 +71,7 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 {
 	const struct loom_probe *p = loom__host_at(s, LOOM_REF(segment, 0));
 	uint64_t timeout_ns = PROBE_TIMEOUT_NS;
-	if (!s->layout.noncoherent && s->segment[segment].memory->device < 0 &&
+	if (!s->layout.noncoherent && s->memory.segment[segment].memory->device < 0 &&
 	    /* the probe may not detect that a link lacks atomics */
 	    (s->shape[a].flags | s->shape[b].flags) & LOOM_SHAPE_NO_LINK_ATOMICS) {
 		*found = (struct finding){segment, a, b, "a link has no atomic read-modify-writes"};
@@ -118,23 +117,22 @@ static int probe_all(struct loom_stack *s, struct finding *found, struct loom_er
 	s->counters_ref = LOOM_REF(first, sizeof(struct loom_ctl));
 	s->ctl = loom__host_at(s, s->ctl_ref);
 	for (uint32_t i = 0; !rc && i <= devices; i++) {
-		if (s->segment[first + 1 + i].flags & LOOM_MEMORY_PRIVATE)
+		if (s->memory.segment[first + 1 + i].flags & LOOM_MEMORY_PRIVATE)
 			continue;
 		int alone = 1; /* 0: an earlier segment is in the same memory, for which one probe suffices */
 		for (uint32_t j = 0; j < i; j++)
-			alone &= s->segment[first + 1 + i].memory != s->segment[first + 1 + j].memory;
+			alone &= s->memory.segment[first + 1 + i].memory != s->memory.segment[first + 1 + j].memory;
 		for (uint32_t a = 0; !rc && alone && a + 1 < devices; a++)
 			for (uint32_t b = a + 1; !rc && !found->segment && b < devices; b++)
 				rc = probe_pair(s, first + 1 + i, a, b, found, err);
 	}
-	int32_t home = found->segment ? s->segment[found->segment].memory->device : -1;
+	int32_t home = found->segment ? s->memory.segment[found->segment].memory->device : -1;
 	if (!rc && found->segment)
 		rc = LOOM__FAIL(err, LOOM_EUNAVAIL, "transport %s: atomics of %s and %s are not coherent in %s memory: %s",
 				loom__plan_get(&s->plan, LOOM_TRANSPORT)->label, s->shape[found->a].name, s->shape[found->b].name,
 				home < 0 ? "the host's" : s->shape[home].name, found->what);
 	loom__segments_release_last(s);
 	s->ctl = NULL;
-	s->samples_done = 0;
 	return rc;
 }
 

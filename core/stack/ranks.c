@@ -49,20 +49,20 @@ int loom__ranks_size(struct loom_stack *s, struct loom_error *err)
 	struct loom__rank_size mine = {.workers = s->layout.workers, .devices = s->layout.devices};
 	if (s->layout.ranks < 2)
 		return 0;
-	s->most_workers = 0; /* an earlier call may have set it */
-	free(s->rank);
-	s->rank = calloc(s->layout.ranks, sizeof(*s->rank));
-	int rc = s->rank ? host->allgather(host, &mine, s->rank, sizeof(mine), err) :
+	s->ranks.most_workers = 0; /* an earlier call may have set it */
+	free(s->ranks.size);
+	s->ranks.size = calloc(s->layout.ranks, sizeof(*s->ranks.size));
+	int rc = s->ranks.size ? host->allgather(host, &mine, s->ranks.size, sizeof(mine), err) :
 			   LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	uint64_t workers = 0, devices = 0;
 	for (uint32_t r = 0; !rc && r < s->layout.ranks; r++) {
-		if (!s->rank[r].workers || s->rank[r].workers > MOST_WORKERS || !s->rank[r].devices ||
-		    s->rank[r].devices > LOOM_MAX_DEVICES)
+		if (!s->ranks.size[r].workers || s->ranks.size[r].workers > MOST_WORKERS || !s->ranks.size[r].devices ||
+		    s->ranks.size[r].devices > LOOM_MAX_DEVICES)
 			rc = LOOM__FAIL(err, LOOM_EINVAL, "rank %u announces %u workers on %u devices, which is impossible", r,
-					s->rank[r].workers, s->rank[r].devices);
-		workers += s->rank[r].workers;
-		devices += s->rank[r].devices;
-		s->most_workers = s->rank[r].workers > s->most_workers ? s->rank[r].workers : s->most_workers;
+					s->ranks.size[r].workers, s->ranks.size[r].devices);
+		workers += s->ranks.size[r].workers;
+		devices += s->ranks.size[r].devices;
+		s->ranks.most_workers = s->ranks.size[r].workers > s->ranks.most_workers ? s->ranks.size[r].workers : s->ranks.most_workers;
 	}
 	if (!rc && workers > UINT32_MAX / 2)
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "too many workers in all ranks");
@@ -80,7 +80,7 @@ static int reach(struct loom_stack *s, uint32_t r, const struct blocks *place, c
 	const struct loom_trigger_ops *trigger = t->choice->plugin->ops;
 	uint64_t at = place->global;
 	int rc = 0, by_rma = (int)s->layout.rma;
-	*out = (struct loom_remote_blocks){.size = sizeof(*out), .workers = s->rank[r].workers, .devices = s->rank[r].devices};
+	*out = (struct loom_remote_blocks){.size = sizeof(*out), .workers = s->ranks.size[r].workers, .devices = s->ranks.size[r].devices};
 	if (place->global_bytes && !by_rma)
 		rc = trigger->reach(t->self, r, place->global, place->global_bytes, &at, err);
 	out->global = (void *)(uintptr_t)at;
@@ -98,7 +98,7 @@ static int reach(struct loom_stack *s, uint32_t r, const struct blocks *place, c
 static int find(struct loom_stack *s, struct loom__policy *p, struct blocks *places, loom_ref *refs, struct loom_error *err)
 {
 	const struct loom_host *host = &s->host.table;
-	uint32_t ranks = s->layout.ranks, most = s->most_workers;
+	uint32_t ranks = s->layout.ranks, most = s->ranks.most_workers;
 	struct blocks *mine = &places[ranks];
 	loom_ref *own = &refs[(uint64_t)ranks * most];
 	*mine = (struct blocks){.global = p->global, .global_bytes = p->need.global, .worker_bytes = p->need.worker};
@@ -121,7 +121,7 @@ static int find(struct loom_stack *s, struct loom__policy *p, struct blocks *pla
 
 static int connect_policy(struct loom_stack *s, struct loom__policy *p, struct loom_error *err)
 {
-	uint64_t ranks = s->layout.ranks, most = s->most_workers;
+	uint64_t ranks = s->layout.ranks, most = s->ranks.most_workers;
 	struct blocks *places = calloc(ranks + 1, sizeof(*places));
 	loom_ref *refs = calloc((ranks + 1) * most, sizeof(*refs));
 	p->remote = calloc(ranks, sizeof(*p->remote));
@@ -136,12 +136,12 @@ static int connect_policy(struct loom_stack *s, struct loom__policy *p, struct l
 int loom__ranks_reach(struct loom_stack *s, struct loom_error *err)
 {
 	int rc = 0;
-	if (s->layout.ranks < 2 || s->connected)
+	if (s->layout.ranks < 2 || s->ranks.connected)
 		return 0;
 	for (size_t i = 0; i < s->policies && !rc; i++)
 		if (LOOM_HAS(s->policy[i].ops, connect))
 			rc = connect_policy(s, &s->policy[i], err);
-	s->connected = !rc;
+	s->ranks.connected = !rc;
 	return rc;
 }
 
@@ -191,20 +191,20 @@ int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct lo
 int loom__ranks_counters(struct loom_stack *s, const struct loom_counters **all, struct loom_error *err)
 {
 	const struct loom_host *host = &s->host.table;
-	uint64_t ranks = s->layout.ranks, most = s->most_workers, at = 0;
+	uint64_t ranks = s->layout.ranks, most = s->ranks.most_workers, at = 0;
 	*all = s->counters;
 	if (ranks < 2)
 		return 0;
 	/* The last part is the contribution of this rank to the allgather. */
-	if (!s->all_counters)
-		s->all_counters = calloc((ranks + 1) * most, sizeof(*s->all_counters));
-	if (!s->all_counters)
+	if (!s->ranks.counters)
+		s->ranks.counters = calloc((ranks + 1) * most, sizeof(*s->ranks.counters));
+	if (!s->ranks.counters)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	struct loom_counters *mine = &s->all_counters[ranks * most];
+	struct loom_counters *mine = &s->ranks.counters[ranks * most];
 	memcpy(mine, s->counters, s->layout.workers * sizeof(*mine));
-	int rc = host->allgather(host, mine, s->all_counters, most * sizeof(*mine), err);
-	for (uint64_t r = 0; !rc && r < ranks; at += s->rank[r++].workers)
-		memmove(&s->all_counters[at], &s->all_counters[r * most], s->rank[r].workers * sizeof(*mine));
-	*all = s->all_counters;
+	int rc = host->allgather(host, mine, s->ranks.counters, most * sizeof(*mine), err);
+	for (uint64_t r = 0; !rc && r < ranks; at += s->ranks.size[r++].workers)
+		memmove(&s->ranks.counters[at], &s->ranks.counters[r * most], s->ranks.size[r].workers * sizeof(*mine));
+	*all = s->ranks.counters;
 	return rc;
 }

@@ -38,7 +38,7 @@ struct loom__resets {
 int loom__may_keep(const struct loom_stack *s)
 {
 	int some = 0;
-	if (s->selected[LOOM_WORKLOAD] || s->host.exchange.ranks || s->trace_room)
+	if (s->selected[LOOM_WORKLOAD] || s->host.exchange.ranks || s->trace.room)
 		return 0;
 	for (size_t i = 0; i < s->policies; i++)
 		if (LOOM_HAS(s->policy[i].ops, start) ||
@@ -91,9 +91,9 @@ static int add(struct loom_stack *s, loom_ref at, uint64_t bytes, struct loom_er
 {
 	struct loom__resets *r = s->resets;
 	uint32_t segment = LOOM_REF_SEGMENT(at);
-	if (!bytes || !s->image[segment])
+	if (!bytes || !s->memory.image[segment])
 		return bytes ? add_part(r, loom__host_at(s, at), bytes, err) : 0;
-	struct loom__list *l = &r->list[s->segment[segment].memory->device];
+	struct loom__list *l = &r->list[s->memory.segment[segment].memory->device];
 	for (uint64_t i = 0; i < bytes; i += 4, at += 4) {
 		struct loom_reset *last = l->count ? &l->entry[l->count - 1] : NULL;
 		uint32_t value = *(const uint32_t *)loom__host_at(s, at);

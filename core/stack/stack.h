@@ -74,6 +74,101 @@ struct loom__guest {
 	void (*leave)(struct loom__guest *guest);
 };
 
+/* The parts of a stack. Each has one owner, the only file that changes its members; others call functions of that file
+ * (tests/check-layers.sh). */
+
+/* Segments by number; number 0 is unused. A segment that the host cannot access has an image in host memory.
+ * Owner: memory.c */
+struct loom__memory {
+	struct loom_segment segment[LOOM_MAX_SEGMENTS];
+	char *image[LOOM_MAX_SEGMENTS];
+	struct loom_memory pinned[LOOM_MAX_SEGMENTS];   /* an image that its device has mapped; host is NULL: it has not */
+	struct loom_memory *adopted[LOOM_MAX_SEGMENTS]; /* memory that loom_stack_adopt() has added, or NULL */
+	int32_t adopter[LOOM_MAX_SEGMENTS]; /* index of the device that has this memory; -1: host memory */
+	uint32_t group[LOOM_MAX_SEGMENTS];  /* number of the transport call that made the segment */
+	uint32_t segments, groups;
+	struct loom_memory none; /* memory of segments that were released */
+};
+
+/* Task functions by tag: first those of the workload, then those of the embedding program. Owner: embed.c */
+struct loom__code {
+	struct loom_task_entry *task;
+	uint32_t tasks;
+	loom_task_fn *helper; /* the function of communicators, which has the tag `tasks`; NULL: there was none */
+	struct loom_program_source *source; /* [sources]; source of the embedding program */
+	struct loom_program_ir *ir;	    /* [irs]; IR of the embedding program */
+	uint32_t sources, irs;
+};
+
+/* The initial set of the next run. Owner: initial.c */
+struct loom__initial {
+	struct loom_task *submitted; /* tasks from the embedding program */
+	size_t count, submitted_room;
+	loom_ref ref;
+	loom_ref copy[LOOM_MAX_DEVICES]; /* [device]; copy of the set in the device's memory; 0: none */
+	uint64_t room;
+	uint64_t held;   /* size of the largest set for which the policies have memory */
+	uint64_t digest; /* loom__ranks_digest() of the set */
+	int small;       /* 1: before each sample, devices copy the set from `ref` */
+};
+
+/* The other ranks, if ranks share tasks. Owner: ranks.c */
+struct loom__ranks {
+	struct loom__rank_size *size; /* [layout.ranks]; NULL: ranks share no tasks */
+	uint32_t most_workers;	      /* number of workers of the largest rank */
+	struct loom_counters *counters; /* counters of all ranks, by loom__ranks_counters() */
+	int connected; /* 1: connect() has given policies the blocks of the other ranks */
+};
+
+/* Owner: watch.c */
+struct loom__processes {
+	struct pollfd *process; /* [ranks]; the processes that loom__ranks_lost() polls */
+	uint32_t in_turns;   /* bit d: device d has LOOM_SHAPE_TIME_SLICED, because another rank uses it */
+	uint32_t turns_with; /* a rank that uses one of the devices of `in_turns`, too */
+	int warned;	     /* 1: loom__ranks_warn() was called */
+};
+
+/* The workers of the last launch. Owner: job.c */
+struct loom__launch {
+	int launched; /* 1: workers exist; between samples they wait for the next sample */
+	int captured; /* 1: some samples of this launch are in graphs of the program; loom_stack_stop() reads it */
+	int stuck;    /* 1: workers have not left after a stop */
+	int stays;    /* 1: workers may stay launched between runs at no cost, and GO starts them without READY */
+	struct loom__orders *orders; /* [layout.devices]; what devices read about the launch */
+	struct loom_attachment attachment; /* hooks of the sync plug-in for the launch */
+	uint64_t number; /* number of launches of this stack */
+};
+
+/* Samples in streams of the program. Owner: enqueue.c */
+struct loom__streams {
+	uint64_t enqueued; /* number of samples in streams since the last loom_stack_wait() */
+	struct loom__slots *slots; /* tasks of the samples in streams and graphs */
+};
+
+/* The sample in progress. Owner: gate.c */
+struct loom__timing {
+	uint64_t begin_ns, deadline_ns;
+	uint64_t stalled_ns; /* time for which this process was stopped, or had no core */
+	uint64_t end_ns;     /* latest end, of the devices that have ended it so far */
+	uint64_t done;       /* number of samples since the launch */
+};
+
+/* The run in progress. Owners: engine.c, open.c */
+struct loom__run {
+	int running; /* 1: loom_stack_start() has begun a run that loom_stack_wait() has not ended */
+	int closes;  /* 1: the caller closes the stack after this run, whatever its result */
+	/* During a sample, the waiting thread calls this whenever it wakes: with one device, at least 10 times a second,
+	 * with several devices about 50 times a second. May be NULL. */
+	void (*beat)(void *arg, const struct loom_stack *s, uint64_t since_ns);
+	void *arg;
+	/* Called while a workload verifies a sample. `done` is the finished part, from 0 to 1. */
+	void (*progress)(void *arg, const struct loom_stack *s, uint64_t since_ns, double done);
+	uint64_t begin_ns;  /* when the run of a workload was requested, before its set-up, in ns; 0: no run */
+	uint64_t verify_ns; /* when the verification in progress began, in ns */
+	uint64_t until_ns;  /* when [run] time_limit ends, in ns; 0: no limit */
+	double joules; /* [run] joules = yes: sum of the energy counters before a sample; after it, the consumption */
+};
+
 struct loom_stack {
 	pid_t owner; /* the process that opened the stack; a fork of it must not touch workers or their memory */
 	/* A page whose first word is 1, and which the kernel clears in a fork. Loading it takes less time than getpid().
@@ -94,78 +189,33 @@ struct loom_stack {
 	struct loom__policy *policy;
 	size_t policies;
 	const struct loom_plugin *selected[LOOM_KINDS_MAX]; /* [kind]; for qos, the leader of the pipeline */
-	/* Segments by number; number 0 is unused. A segment that the host cannot access has an image in host memory. */
-	struct loom_segment segment[LOOM_MAX_SEGMENTS];
-	char *image[LOOM_MAX_SEGMENTS];
-	struct loom_memory pinned[LOOM_MAX_SEGMENTS]; /* an image that its device has mapped; host is NULL: it has not */
-	struct loom_memory no_memory;	   /* memory of segments that were released */
-	struct loom_memory *adopted[LOOM_MAX_SEGMENTS]; /* memory that loom_stack_adopt() has added, or NULL */
-	int32_t adopter[LOOM_MAX_SEGMENTS];		/* index of the device that has this memory; -1: host memory */
-	uint32_t group[LOOM_MAX_SEGMENTS]; /* number of the transport call that made the segment */
-	uint32_t segments, groups;
-	/* Task functions by tag: first those of the workload, then those of the embedding program. */
-	struct loom_task_entry *task;
-	uint32_t tasks, workload_tasks;
-	loom_task_fn *helper; /* the function of communicators, which has the tag `tasks`; NULL: there was none */
+	struct loom__memory memory;
+	struct loom__code code;
+	struct loom__initial initial;
+	struct loom__ranks ranks;
+	struct loom__processes watch;
+	struct loom__launch launch;
+	struct loom__streams streams;
+	struct loom__timing sample;
+	struct loom__run run;
 	struct loom__guest *guests;
-	struct loom_program_source *source; /* [sources]; source of the embedding program */
-	struct loom_program_ir *ir;	    /* [irs]; IR of the embedding program */
-	uint32_t sources, irs;
-	struct loom_task *submitted; /* initial set of the next run, from the embedding program */
-	size_t submitted_count, submitted_room;
-	/* composed: the code of the devices has all task functions. prepared: the references below are valid. broken:
-	 * the set-up has failed. */
+	/* composed: the code of the devices has all task functions. prepared: the references below are valid. broken: the
+	 * set-up has failed. */
 	int composed, prepared, broken;
-	loom_ref ctl_ref, counters_ref, initial_ref;
-	loom_ref initial_copy[LOOM_MAX_DEVICES]; /* [device]; copy of the initial set in the device's memory; 0: none */
-	uint64_t initial_room;
-	int initial_small; /* 1: before each sample, devices copy the set from initial_ref */
-	uint64_t digest; /* loom__ranks_digest() of the initial set */
-	struct loom__call call; /* the collective in progress; zeros: none */
-	uint64_t trace_room, trace_every; /* events per trace buffer (0: no trace); one task in `every` is recorded */
-	loom_ref trace_ref;
+	loom_ref ctl_ref, counters_ref;
 	struct loom_ctl *ctl;
 	struct loom_counters *counters; /* [layout.workers]; in host memory, or an image */
-	int launched; /* 1: workers exist; between samples they wait for the next sample */
-	uint64_t enqueued; /* number of samples in streams since the last loom_stack_wait() */
-	int captured;	   /* 1: some samples of this launch are in graphs of the program; loom_stack_stop() reads it */
-	struct loom__slots *slots; /* tasks of the samples in streams and graphs */
-	int running;  /* 1: loom_stack_start() has begun a run that loom_stack_wait() has not ended */
-	int stuck;    /* 1: workers have not left after a stop */
-	struct loom__rank_size *rank; /* [layout.ranks]; size of each rank; NULL: ranks share no tasks */
-	uint32_t most_workers;	      /* number of workers of the largest rank */
-	struct loom_counters *all_counters; /* counters of all ranks, by loom__ranks_counters() */
-	struct pollfd *watch; /* [ranks]; the processes that loom__ranks_lost() polls */
+	struct {
+		uint64_t room, every; /* events per buffer (0: no trace); one task in `every` is recorded */
+		loom_ref ref;
+	} trace;
 	struct loom_net_need net; /* what workload and barrier together need of the trigger */
-	uint32_t in_turns;    /* bit d: device d has LOOM_SHAPE_TIME_SLICED, because another rank uses it */
-	uint32_t turns_with;  /* a rank that uses one of the devices of `in_turns`, too */
-	int warned;	      /* 1: loom__ranks_warn() was called */
-	int connected; /* 1: connect() has given policies the blocks of the other ranks */
 	struct loom__resets *resets; /* the words that devices reset (reset.c); NULL: the host calls init() for each sample */
-	uint64_t held; /* size of the largest initial set for which the policies have memory */
-	int stays;    /* 1: workers may stay launched between runs at no cost, and GO starts them without READY */
-	struct loom__orders *orders; /* [layout.devices]; what devices read about the last launch */
-	struct loom_attachment attachment; /* hooks of the sync plug-in for the launch */
-	uint64_t launches;     /* number of launches of this stack */
-	uint64_t samples_done; /* number of samples since the launch */
+	struct loom__call call; /* the collective in progress; zeros: none */
 	void *about; /* data of core/run for results; about_drop() frees it with the stack */
 	void (*about_drop)(void *about);
 	uint32_t stop_requests; /* number of stop requests; loom_stack_stop() adds to it by an atomic */
-	/* During a sample, the waiting thread calls this whenever it wakes: with one device, at least 10 times a second,
-	 * with several devices about 50 times a second. May be NULL. */
-	void (*beat)(void *arg, const struct loom_stack *s, uint64_t since_ns);
-	void *beat_arg;
-	/* Called while a workload verifies a sample. `done` is the finished part, from 0 to 1. */
-	void (*progress)(void *arg, const struct loom_stack *s, uint64_t since_ns, double done);
-	uint64_t verify_ns; /* when the verification in progress began, in ns */
-	uint64_t until_ns;  /* when [run] time_limit ends, in ns; 0: no limit */
-	int closes;	 /* 1: the caller closes the stack after this run, whatever its result */
 	uint64_t open_ns; /* when the stack was opened, in ns */
-	uint64_t run_ns; /* when the run of a workload was requested, before its set-up, in ns; 0: no run */
-	double joules; /* [run] joules = yes: sum of the energy counters before a sample; after it, the consumption */
-	uint64_t begin_ns, deadline_ns; /* begin and deadline of the sample in progress, in ns */
-	uint64_t stalled_ns; /* time in the sample in progress for which this process was stopped, or had no core */
-	uint64_t end_ns; /* latest end of the sample, of the devices that have ended it so far */
 };
 
 /* Opens a stack. *plan belongs to the stack afterwards. */
@@ -184,21 +234,25 @@ void *loom__host_at(struct loom_stack *s, loom_ref ref);
 /* Returns the size of a worker's trace buffer in bytes, or 0 without a trace. */
 static inline uint64_t loom__trace_bytes(const struct loom_stack *s)
 {
-	return s->trace_room ? sizeof(struct loom_trace) + s->trace_room * sizeof(struct loom_event) : 0;
+	return s->trace.room ? sizeof(struct loom_trace) + s->trace.room * sizeof(struct loom_event) : 0;
 }
 
 /* Returns the host's address of a worker's trace buffer. Call it only if there is a trace. */
 static inline struct loom_trace *loom__trace_of(struct loom_stack *s, uint32_t worker)
 {
-	char *first = loom__host_at(s, s->trace_ref);
+	char *first = loom__host_at(s, s->trace.ref);
 	return (struct loom_trace *)(first + worker * loom__trace_bytes(s));
 }
 
 /* job.c: the first function starts the workers, if they are not running; the second ends them. */
 int loom__stack_launch(struct loom_stack *s, struct loom_error *err);
 int loom__stack_retire(struct loom_stack *s, struct loom_error *err);
-/* embed.c: ends the device's wait in progress, or the next one. Signal handlers may call it. */
-void loom__stack_wake(struct loom_stack *s);
+/* A sample of this launch is in a graph of the program from now on. */
+void loom__launch_captures(struct loom_stack *s);
+/* embed.c. loom__code_help() adds the function of communicators. loom__code_list() fills the parts of *program that list
+ * task functions. */
+void loom__code_help(struct loom_stack *s, loom_task_fn *help);
+int loom__code_list(struct loom_stack *s, struct loom_program *program, struct loom_error *err);
 /* The first function notes that this process owns the stack; the second frees the note. */
 void loom__stack_note_process(struct loom_stack *s);
 void loom__stack_forget_process(struct loom_stack *s);
@@ -207,24 +261,28 @@ int loom__stack_own(const struct loom_stack *s, struct loom_error *err);
 /* Returns 0 if memory that workers read may be changed: this process has opened the stack, no run is in progress, and
  * no worker of an earlier run is left. Otherwise returns LOOM_EBUSY, or LOOM_EINVAL if the set-up failed. */
 int loom__stack_is_idle(struct loom_stack *s, struct loom_error *err);
-/* The first function makes room for an initial set of `tasks` tasks, wherever devices read the set. The second copies
- * the set to the devices. */
+/* initial.c. Makes room for an initial set of `tasks` tasks, wherever devices read the set. */
 int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *err);
-void loom__initial_copy(struct loom_stack *s);
-/* prepare.c: makes the submitted tasks the initial set. */
+/* The set was written at s->initial.ref: copies it to the devices, and notes its digest. */
+void loom__initial_written(struct loom_stack *s);
+/* Makes the submitted tasks the initial set. loom__initial_begun() then removes them from the submitted ones. */
 int loom__initial_take(struct loom_stack *s, struct loom_error *err);
-/* Works like loom_stack_submit(), but also takes the tag of s->helper. */
+void loom__initial_begun(struct loom_stack *s);
+/* Works like loom_stack_submit(), but also takes the tag of s->code.helper. */
 int loom__submit(struct loom_stack *s, const struct loom_task *tasks, size_t n, struct loom_error *err);
 /* Makes room for an initial set of `tasks` tasks, if possible, even if fewer were submitted. Stores the result in
- * s->held. */
+ * s->initial.held. */
 void loom__initial_hold(struct loom_stack *s, uint64_t tasks);
-
 /* memory.c: segments, and the host's access to them. */
 int loom__segments_add(struct loom_stack *s, const struct loom_segment_want *want, uint32_t n,
 		       uint32_t *first, struct loom_error *err);
 void loom__segments_release_last(struct loom_stack *s);
-/* Releases the segment of adopted memory, so that loom_stack_adopt() can use its number again. No worker may be
- * launched. */
+/* Memory of the program. loom__segment_spare() finds the number of a segment for it, one that was released or a new one. No
+ * part of the memory may be adopted already, because releasing one of two segments would unmap the part for both.
+ * loom__segment_own() makes it that segment; it frees `m` later. loom__segment_disown() releases the segment; no worker
+ * may be launched. */
+int loom__segment_spare(const struct loom_stack *s, const char *at, size_t bytes, uint32_t *segment, struct loom_error *err);
+void loom__segment_own(struct loom_stack *s, uint32_t segment, struct loom_memory *m, int32_t adopter);
 void loom__segment_disown(struct loom_stack *s, uint32_t segment);
 /* The functions for the members `copy`, `start_copy` and `copy_ended` of struct loom_segments. */
 int loom__segment_copy(void *stack, uint32_t segment, uint64_t offset, void *host, uint64_t bytes, int in,
@@ -232,8 +290,8 @@ int loom__segment_copy(void *stack, uint32_t segment, uint64_t offset, void *hos
 int loom__segment_start_copy(void *stack, uint32_t segment, uint64_t offset, uint64_t other, uint64_t bytes, uint32_t how,
 			     uint64_t *number, struct loom_error *err);
 int loom__segment_copy_ended(void *stack, uint32_t segment, uint32_t how, uint64_t number);
-/* Frees the image of a segment, if it has one. */
-void loom__image_free(struct loom_stack *s, uint32_t segment);
+/* Frees all images, but leaves them mapped in devices, which belong to another process. */
+void loom__images_forget(struct loom_stack *s);
 /* Copies images into the devices if `in` is 1, and out of them if it is 0. Does nothing if the host can access all
  * memory. */
 int loom__images_copy(struct loom_stack *s, int in, struct loom_error *err);
@@ -265,15 +323,23 @@ int loom__qos_open(struct loom_stack *s, struct loom_error *err);
 int loom__qos_tenants(struct loom_stack *s, struct loom_error *err);
 int loom__qos_grants(struct loom_stack *s, struct loom_error *err);
 
-/* policies.c: stores the functions for interrupts in the layout, where policies find them. */
+/* policies.c. loom__policy_need() asks a policy how much memory it needs, and checks the answer. loom__needs_hold() checks
+ * that the memory of the policies, which was sized for the first run, suffices for s->layout.initial_tasks tasks. */
+int loom__policy_need(struct loom_stack *s, const struct loom__policy *p, struct loom_need *need, struct loom_error *err);
+int loom__needs_hold(struct loom_stack *s, struct loom_error *err);
+/* Stores the functions for interrupts in the layout, where policies find them. */
 void loom__interrupts_offer(struct loom_stack *s);
 
 /* probe.c: probes the coherence of all pairs of devices, in all kinds of memory. */
 int loom__stack_probe(struct loom_stack *s, struct loom_error *err);
 
-/* gate.c: executes a sample, from s->begin_ns to s->end_ns on CLOCK_MONOTONIC. If `alone` is 1, the core sends GO
- * without READY before it, which requires s->stays. */
+/* gate.c: executes a sample, from s->sample.begin_ns to s->sample.end_ns on CLOCK_MONOTONIC. If `alone` is 1, the core sends GO
+ * without READY before it, which requires s->launch.stays. */
 int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struct loom_error *err);
+/* Ends the device's wait in progress, or the next one. Signal handlers may call it. */
+void loom__stack_wake(struct loom_stack *s);
+/* Clears the control words, before a launch. */
+void loom__gate_reset(struct loom_stack *s);
 /* Waits until the last worker has left the sample. Returns LOOM_EAGAIN if the sample is still in progress at `until`.
  * After LOOM_ETIMEDOUT, LOOM_EDIED and LOOM_EINTR (one stop request; for a workload, two), the caller must retire the
  * stack. */

@@ -82,24 +82,24 @@ static void find_shared(struct loom_stack *s, const struct identity *mine, const
 			if (r != host->rank && !(s->shape[d].flags & LOOM_SHAPE_TIME_SLICED) &&
 			    peer_is_on_host(&all[r].process, &mine->process) && has_engine(&all[r], mine->engine[d])) {
 				s->shape[d].flags |= LOOM_SHAPE_TIME_SLICED;
-				s->in_turns |= 1u << d; /* loom__stack_shape() sets the flag again */
-				s->turns_with = r;
+				s->watch.in_turns |= 1u << d; /* loom__stack_shape() sets the flag again */
+				s->watch.turns_with = r;
 			}
 }
 
 void loom__ranks_warn(struct loom_stack *s)
 {
 	const struct loom_host *host = &s->host.table;
-	for (uint32_t d = 0; d < s->layout.devices && !s->warned; d++) {
+	for (uint32_t d = 0; d < s->layout.devices && !s->watch.warned; d++) {
 		char name[32] = "";
 		const char *fix = s->shape[d].flags & LOOM_SHAPE_TIME_SLICED ? time_slicing_of(s, d, name, sizeof(name)) : NULL;
-		if (fix && host->rank < s->turns_with)
+		if (fix && host->rank < s->watch.turns_with)
 			LOOM_LOG(host, LOOM_LOG_WARN, s->shape[d].name,
 				 "ranks %u and %u share the device at %s, which runs them in turns of milliseconds: each wait for "
 				 "the other rank takes a turn; give each rank a device of its own, or %s",
-				 host->rank, s->turns_with, name, fix);
+				 host->rank, s->watch.turns_with, name, fix);
 	}
-	s->warned = 1;
+	s->watch.warned = 1;
 }
 
 int loom__watch_rank(struct loom_stack *s, uint32_t r, const struct peer *process, struct pollfd *watch,
@@ -136,7 +136,7 @@ static int watch_all(struct loom_stack *s, struct identity *all, struct loom_err
 			    err, LOOM_EINVAL,
 			    "rank %u has selected other plug-ins than rank 0: start all ranks with the same conf", r);
 		if (all[r].process.pid != mine.process.pid && peer_is_near(&mine.process, &all[r].process))
-			rc = rc ? rc : loom__watch_rank(s, r, &all[r].process, &s->watch[r], err);
+			rc = rc ? rc : loom__watch_rank(s, r, &all[r].process, &s->watch.process[r], err);
 	}
 	find_shared(s, &mine, all);
 	return rc;
@@ -145,13 +145,13 @@ static int watch_all(struct loom_stack *s, struct identity *all, struct loom_err
 int loom__ranks_watch(struct loom_stack *s, struct loom_error *err)
 {
 	uint32_t ranks = s->host.table.ranks;
-	if (ranks == 1 || s->host.table.job || s->watch)
+	if (ranks == 1 || s->host.table.job || s->watch.process)
 		return 0;
 	struct identity *all = calloc(ranks, sizeof(*all));
-	s->watch = calloc(ranks, sizeof(*s->watch));
-	for (uint32_t r = 0; s->watch && r < ranks; r++)
-		s->watch[r].fd = -1; /* poll() skips it */
-	int rc = all && s->watch ? watch_all(s, all, err) : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	s->watch.process = calloc(ranks, sizeof(*s->watch.process));
+	for (uint32_t r = 0; s->watch.process && r < ranks; r++)
+		s->watch.process[r].fd = -1; /* poll() skips it */
+	int rc = all && s->watch.process ? watch_all(s, all, err) : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	free(all);
 	if (rc)
 		loom__ranks_unwatch(s);
@@ -160,11 +160,11 @@ int loom__ranks_watch(struct loom_stack *s, struct loom_error *err)
 
 int loom__ranks_lost(struct loom_stack *s, struct loom_error *err)
 {
-	uint32_t ranks = s->watch ? s->host.table.ranks : 0;
-	if (!ranks || poll(s->watch, ranks, 0) <= 0)
+	uint32_t ranks = s->watch.process ? s->host.table.ranks : 0;
+	if (!ranks || poll(s->watch.process, ranks, 0) <= 0)
 		return 0;
 	for (uint32_t r = 0; r < ranks; r++)
-		if (s->watch[r].revents & POLLIN) {
+		if (s->watch.process[r].revents & POLLIN) {
 			loom__exchange_close(&s->host.exchange);
 			return LOOM__FAIL(err, LOOM_EDIED, "rank %u has died", r);
 		}
@@ -173,9 +173,9 @@ int loom__ranks_lost(struct loom_stack *s, struct loom_error *err)
 
 void loom__ranks_unwatch(struct loom_stack *s)
 {
-	for (uint32_t r = 0; s->watch && r < s->host.table.ranks; r++)
-		if (s->watch[r].fd >= 0)
-			close(s->watch[r].fd);
-	free(s->watch);
-	s->watch = NULL;
+	for (uint32_t r = 0; s->watch.process && r < s->host.table.ranks; r++)
+		if (s->watch.process[r].fd >= 0)
+			close(s->watch.process[r].fd);
+	free(s->watch.process);
+	s->watch.process = NULL;
 }

@@ -17,8 +17,8 @@ static const char *const kinds[] = {
 
 void loom__trace_want(struct loom_stack *s, uint64_t room, uint64_t every)
 {
-	s->trace_room = room;
-	s->trace_every = every;
+	s->trace.room = room;
+	s->trace.every = every;
 }
 
 struct scribe {
@@ -146,8 +146,8 @@ static void add_slice(struct scribe *p, uint32_t worker, const char *name, const
 static void add_event(struct scribe *p, uint32_t worker, const struct loom_event *e)
 {
 	const char *kind = e->what < LOOM_TRACE_KINDS ? kinds[e->what] : "unknown";
-	int task = e->what == LOOM_TRACE_TASK && e->other < p->s->tasks;
-	add_slice(p, worker, task ? p->s->task[e->other].name : kind, kind, (struct span){e->begin_ns, e->end_ns});
+	int task = e->what == LOOM_TRACE_TASK && e->other < p->s->code.tasks;
+	add_slice(p, worker, task ? p->s->code.task[e->other].name : kind, kind, (struct span){e->begin_ns, e->end_ns});
 	loom__text_add(&p->out, ",\"args\":{\"tasks\":%llu", (unsigned long long)e->count);
 	if (e->what == LOOM_TRACE_STEAL)
 		loom__text_add(&p->out, ",\"victim\":%u", e->other);
@@ -176,13 +176,13 @@ static void add_worker(struct scribe *p, uint32_t worker, struct loom__traced *t
 	const struct loom_event *e = (const struct loom_event *)(t + 1);
 	struct span ran = span_of(p->s, worker);
 	uint64_t from = ran.begin;
-	for (uint64_t k = 0; k < t->used && k < p->s->trace_room; k++)
+	for (uint64_t k = 0; k < t->used && k < p->s->trace.room; k++)
 		if (e[k].what == LOOM_TRACE_IDLE || e[k].what == LOOM_TRACE_END) {
 			add_busy(p, worker, from, e[k].begin_ns);
 			from = e[k].end_ns > from ? e[k].end_ns : from;
 		}
 	add_busy(p, worker, from, ran.end);
-	for (uint64_t k = 0; k < t->used && k < p->s->trace_room; k++) {
+	for (uint64_t k = 0; k < t->used && k < p->s->trace.room; k++) {
 		add_event(p, worker, &e[k]);
 		traced->tasks += e[k].what == LOOM_TRACE_TASK;
 	}
@@ -214,7 +214,7 @@ int loom__trace_write(struct loom_stack *s, const char *path, struct loom__trace
 	loom__text_add(&p.out,
 		       "\n],\n\"displayTimeUnit\":\"ns\",\n\"otherData\":{\"gpuloom\":\"%s\","
 		       "\"tasks_per_event\":%llu,\"lost\":%llu}}\n",
-		       LOOM_VERSION_TEXT, (unsigned long long)s->trace_every, (unsigned long long)traced->lost);
+		       LOOM_VERSION_TEXT, (unsigned long long)s->trace.every, (unsigned long long)traced->lost);
 	int rc = loom__text_ok(&p.out) ? loom__write_file(path, p.out.at, p.out.length, err) :
 					 LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	loom__text_free(&p.out);
