@@ -9,8 +9,8 @@
 
 /* The times, rates and topology of a simulated network: the options in simnet.h. */
 struct simnet_model {
-	uint64_t sim_trigger, sim_overhead, sim_latency, sim_gap, sim_local, sim_hop, sim_jitter, sim_retry;
-	double sim_rate, sim_local_rate, sim_loss;
+	uint64_t sim_trigger, sim_overhead, sim_latency, sim_gap, sim_hop, sim_jitter;
+	double sim_rate, sim_loss;
 	uint32_t sim_ranks_per_host, sim_hosts_per_leaf, sim_leaves_per_group, sim_uplinks, sim_routing, sim_sharing;
 	const char *sim_dead;
 };

@@ -7,6 +7,9 @@
 #include "lib/random.h"
 
 #define TRIES 7
+#define RETRY_NS 20000u /* after this time a lost message is sent again */
+#define LOCAL_NS 300u /* latency between ranks of one host */
+#define LOCAL_BYTES_PER_NS 50u
 
 enum stage {
 	WHOLE,
@@ -148,7 +151,7 @@ static uint64_t losses(const struct wire *w, uint64_t id, uint32_t from, uint32_
 		double draw = (double)(loom__mix64(loom__mix64(id) + (uint64_t)i) >> 11) / 9007199254740992.0;
 		if (!dead && draw >= m->sim_loss)
 			return late;
-		late += m->sim_retry;
+		late += RETRY_NS;
 	}
 	*lost = 1;
 	return late;
@@ -196,14 +199,13 @@ static uint64_t over_links(struct wire *w, struct wire_message *x, uint32_t a, u
 
 static void route_message(struct wire *w, struct wire_message *x)
 {
-	const struct simnet_model *m = w->model;
 	struct wire_port *to = x->to;
 	uint32_t a = x->from->host, b = to->host;
 	uint64_t id = ++w->messages, due, late = losses(w, id, x->from->rank, to->rank, &x->lost);
 	x->turn = id;
 	x->lost &= !x->sure;
 	to = x->lost ? x->from : to;
-	due = a == b ? x->begin + m->sim_local + (uint64_t)((double)x->bytes * 1e9 / m->sim_local_rate) :
+	due = a == b ? x->begin + LOCAL_NS + x->bytes / LOCAL_BYTES_PER_NS :
 		       over_links(w, x, a, b, id);
 	insert(to, &to->due, x, due + late, NULL);
 	to->clock->wake(to->clock, to->agent, due + late);
@@ -269,7 +271,7 @@ struct wire_message *wire_take(struct wire_port *p)
 static uint64_t lookahead(const struct wire *w)
 {
 	const struct simnet_model *m = w->model;
-	uint64_t local = m->sim_ranks_per_host > 1 ? m->sim_local : LOOM_NEVER;
+	uint64_t local = m->sim_ranks_per_host > 1 ? LOCAL_NS : LOOM_NEVER;
 	return m->sim_sharing == SIMNET_FAIR ? 0 : local < m->sim_latency ? local : m->sim_latency;
 }
 
