@@ -17,21 +17,21 @@ struct rings {
 };
 static const struct rings ladder[] = {{1, 0}, {4, 8000}, {8, 16000}, {32, 64000}, {128, 128000}};
 #define RUNGS ((int)(sizeof(ladder) / sizeof(ladder[0])))
-#define EPOCH_NS 2000000u
-#define EPOCH_EVENTS 64u
+#define SPAN_NS 2000000u
+#define SPAN_EVENTS 64u
 #define STEPS_MAX 10 /* number of steps after which the search pauses */
-#define PAUSE 50	 /* length of this pause in epochs */
+#define PAUSE 50	 /* length of this pause in spans */
 
-struct epoch {
+struct span {
 	uint64_t ns, served, interrupts;
 };
 
 struct coalesce {
 	struct qos base;
 	const struct coalesce_opts *opts;
-	struct epoch begin;
-	double rate, per_request; /* requests per ns, and interrupts per request, in the previous epoch */
-	int at, step, steps, pause; /* index in ladder[]; direction, 1 or -1; steps so far; epochs left of a pause */
+	struct span begin;
+	double rate, per_request; /* requests per ns, and interrupts per request, in the span before */
+	int at, step, steps, pause; /* index in ladder[]; direction, 1 or -1; steps so far; spans left of a pause */
 };
 
 static const struct loom_opt rows[] = {
@@ -81,17 +81,17 @@ static void interrupt(void *self, const struct loom_qos_load *load, struct loom_
 	struct coalesce *p = self;
 	struct rings want = {p->opts->count, p->opts->window};
 	if (p->opts->adaptive) {
-		struct epoch *b = &p->begin;
+		struct span *b = &p->begin;
 		uint64_t ns = load->now_ns - b->ns, served = load->served - b->served;
 		if (load->served < b->served || !b->ns) {
-			*b = (struct epoch){load->now_ns, load->served, load->interrupts};
-		} else if (ns >= EPOCH_NS && served >= EPOCH_EVENTS) {
+			*b = (struct span){load->now_ns, load->served, load->interrupts};
+		} else if (ns >= SPAN_NS && served >= SPAN_EVENTS) {
 			double rate = (double)served / (double)ns;
 			double each = (double)(load->interrupts - b->interrupts) / (double)served;
 			climb(p, rate, each);
 			p->rate = rate;
 			p->per_request = each;
-			*b = (struct epoch){load->now_ns, load->served, load->interrupts};
+			*b = (struct span){load->now_ns, load->served, load->interrupts};
 		}
 		const struct rings *r = &ladder[p->at];
 		want.count = r->count < want.count ? r->count : want.count;

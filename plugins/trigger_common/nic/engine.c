@@ -137,7 +137,7 @@ static struct nic_request *take_request(struct nic *nic, uint32_t state)
 	struct nic_request *f = &nic->request[nic->free_request];
 	nic->free_request = f->next;
 	f->state = state;
-	f->epoch = nic->epoch;
+	f->sample = nic->sample;
 	f->began_ns = 0;
 	f->next = LIST_NONE;
 	nic->in_flight++;
@@ -147,7 +147,7 @@ static struct nic_request *take_request(struct nic *nic, uint32_t state)
 static void release_request(struct nic *nic, struct nic_request *f)
 {
 	/* `receiving` also counts requests of an earlier sample: nic_policy_init(). */
-	if (f->epoch != nic->epoch || f->io.op == LOOM_NET_RECV)
+	if (f->sample != nic->sample || f->io.op == LOOM_NET_RECV)
 		nic->receiving--;
 	f->state = FREE;
 	f->next = nic->free_request;
@@ -157,7 +157,7 @@ static void release_request(struct nic *nic, struct nic_request *f)
 
 static void complete_request(struct nic *nic, struct nic_request *f, int status)
 {
-	if (f->epoch == nic->epoch) {
+	if (f->sample == nic->sample) {
 		if (status)
 			nic_fail(nic, LOOM_EIO, "an operation with rank %u failed: %s", f->io.target,
 				 fabric_strerror(status));
@@ -178,7 +178,7 @@ static void notify(struct nic *nic)
 	while (nic->first_notify != LIST_NONE) {
 		struct nic_request *f = &nic->request[nic->first_notify];
 		int status = 0;
-		if (f->epoch != nic->epoch) { /* a request of an earlier sample */
+		if (f->sample != nic->sample) { /* a request of an earlier sample */
 			nic->first_notify = f->next;
 			release_request(nic, f);
 			continue;
@@ -215,7 +215,7 @@ static void done(struct nic *nic, struct nic_request *f, int status)
 			 nic->fabric->name);
 		return;
 	}
-	if (f->state == OPERATION && f->notify && !status && f->epoch == nic->epoch) {
+	if (f->state == OPERATION && f->notify && !status && f->sample == nic->sample) {
 		f->state = NOTIFICATION;
 		f->next = nic->first_notify;
 		nic->first_notify = (uint32_t)(f - nic->request);

@@ -105,8 +105,8 @@ struct nic_request {
 	struct fabric_context context; /* first member: events carry its address */
 	struct fabric_io io;
 	uint64_t chain; /* tag to which a successful completion adds one; 0: none */
-	/* value of nic.epoch when the request was taken: a request of an earlier sample counts nothing when it ends */
-	uint64_t epoch;
+	/* value of nic.sample when the request was taken: a request of an earlier sample counts nothing when it ends */
+	uint64_t sample;
 	uint64_t began_ns; /* with stamp = yes: when the operation was started */
 	uint32_t slot, notify; /* completion slot, 0: none; arrival word to notify after the operation, 0: none */
 	uint32_t post;	       /* index in nic.list, or LIST_NONE */
@@ -181,7 +181,7 @@ struct nic {
 	int is_stalled;
 	struct nic_rma_state *rma; /* state of rma.c; NULL: workers do not access the memory of other ranks */
 	const struct nic_rma_ops *rma_ops;
-	uint64_t epoch; /* number of samples begun */
+	uint64_t sample; /* number of samples begun */
 	uint32_t fifo; /* entries of a FIFO, a power of two */
 	struct nic_shape shape;
 	char *base; /* the block for the stack; NULL: not allocated yet */

@@ -170,7 +170,7 @@ int nic_policy_init(void *self, const struct loom_layout *layout, const struct l
 			nic->fabric->ops->cancel(nic->fabric, &nic->request[i].context);
 	if (nic->fabric->ops->begin)
 		nic->fabric->ops->begin(nic->fabric);
-	nic->epoch++;
+	nic->sample++;
 	/* requests of earlier samples do not count in this sample; they are released when they end */
 	nic->receiving = nic->in_flight;
 	list_clear(&nic->list);

@@ -44,7 +44,7 @@ struct rma_operation { /* one for each worker */
 	uint32_t taken; /* number of operations that the NIC has taken from the worker in this sample */
 	uint32_t box;	/* index of the operation's OUT_REQUEST box, if by_request was set */
 	int by_request; /* 1: a request was sent, and its reply has not arrived yet */
-	uint64_t epoch; /* value of nic.epoch when the operation was taken */
+	uint64_t sample; /* value of nic.sample when the operation was taken */
 };
 struct rma_reply { /* one for each OUT_REPLY box */
 	struct fabric_context context;
@@ -148,7 +148,7 @@ static void finish(struct nic *nic, uint32_t w, int status)
 	struct rma_operation *k = &nic->rma->operation[w];
 	struct nic_rma *l = issued_by(nic, w);
 	k->state = FREE;
-	if (k->epoch != nic->epoch)
+	if (k->sample != nic->sample)
 		return;
 	if (status)
 		nic_fail(nic, LOOM_EIO, "an operation with rank %u failed: %s", l->rank, fabric_strerror(status));
@@ -337,7 +337,7 @@ static uint32_t serve(struct nic *nic)
 		if (k->state == FREE && issued(nic, w) != k->taken) {
 			k->taken++;
 			k->state = READY;
-			k->epoch = nic->epoch;
+			k->sample = nic->sample;
 		}
 		if (k->state == READY)
 			work += (uint32_t)start(nic, w);

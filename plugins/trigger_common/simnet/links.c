@@ -11,7 +11,7 @@ struct link_state {
 	/* Used while shares are computed: the part of the link's rate that is not assigned yet, in bytes per ns. */
 	double left;
 	uint32_t open; /* number of flows that have no share yet */
-	uint64_t seen; /* links.epoch if the link is in links.reached */
+	uint64_t seen; /* links.computed if the link is in links.reached */
 };
 
 struct links {
@@ -23,7 +23,7 @@ struct links {
 	struct link_state *link;
 	uint32_t *reached; /* [count]: indices of the links whose flows get new shares, while shares are computed */
 	struct link_flow *moved; /* list of the flows whose share has changed */
-	uint64_t epoch;		 /* number of computations of shares */
+	uint64_t computed;		 /* number of computations of shares */
 };
 
 static uint32_t parts(uint32_t all, uint32_t of_each)
@@ -171,9 +171,9 @@ static uint32_t reach(struct links *l, uint32_t n, const struct link_route *r)
 {
 	for (uint32_t i = 0; i < r->count; i++) {
 		struct link_state *link = &l->link[r->link[i]];
-		if (link->seen == l->epoch)
+		if (link->seen == l->computed)
 			continue;
-		link->seen = l->epoch;
+		link->seen = l->computed;
 		link->left = link->rate;
 		link->open = 0;
 		l->reached[n++] = r->link[i];
@@ -204,13 +204,13 @@ static void set_rate(struct links *l, struct link_flow *f, double share, uint64_
  * is subtracted from the capacity of the other links of these flows. Rounds continue until every flow has a share. */
 static struct link_flow *share_links(struct links *l, const struct link_route *first, uint64_t now)
 {
-	l->epoch++;
+	l->computed++;
 	l->moved = NULL;
 	uint32_t links = reach(l, 0, first);
 	for (uint32_t i = 0; i < links; i++) /* `links` grows in the loop */
 		for (struct link_member *m = l->link[l->reached[i]].flows; m; m = m->next) {
 			l->link[l->reached[i]].open++;
-			m->flow->seen = l->epoch;
+			m->flow->seen = l->computed;
 			links = reach(l, links, &m->flow->route);
 		}
 	for (;;) {
@@ -225,7 +225,7 @@ static struct link_flow *share_links(struct links *l, const struct link_route *f
 		double share = least->left / least->open, least_share = least->rate * 1e-9;
 		share = share > least_share ? share : least_share; /* rounding must not give a share of zero */
 		for (struct link_member *m = least->flows; m; m = m->next)
-			if (m->flow->seen == l->epoch)
+			if (m->flow->seen == l->computed)
 				set_rate(l, m->flow, share, now);
 	}
 }

@@ -39,7 +39,7 @@ struct link_flow {
 		struct link_member *next, **at;
 	} on[LINKS_OF_ROUTE]; /* by link of the route: its place in the list of that link's flows */
 	struct link_flow *moved; /* next flow in the list that links_begin() or links_end() returns */
-	uint64_t seen; /* links.epoch while the flow waits for a new share */
+	uint64_t seen; /* links.computed while the flow waits for a new share */
 };
 
 /* Creates the links of a network of `hosts` hosts. Returns NULL without memory, or if there are more than LINKS_MAX. */
