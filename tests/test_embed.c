@@ -22,7 +22,7 @@
 
 #include "base/base.h"
 
-#define REST_NS 1000000000ull /* how long the host sleeps at a time in core/stack/gate.c */
+#define REST_NS 1000000000ull /* how long the host sleeps at a time in core/stack/sample.c */
 
 /* ---- stacks ---- */
 

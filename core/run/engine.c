@@ -281,7 +281,7 @@ static int begin(struct loom_stack *s, int how, struct loom_error *err)
 	int alone = how & ALONE && s->launch.stays && (!s->resets || s->layout.devices == 1);
 	if (!rc && how & MEASURED && s->plan.run.joules)
 		rc = loom__energy(s, &s->run.joules, err);
-	return rc ? rc : loom__gate_begin(s, alone, s->plan.run.timeout, err);
+	return rc ? rc : loom__sample_begin(s, alone, s->plan.run.timeout, err);
 }
 
 /* Waits for the end of the sample, and verifies the answer. Returns LOOM_EAGAIN if the sample is still in progress at
@@ -289,7 +289,7 @@ static int begin(struct loom_stack *s, int how, struct loom_error *err)
 static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample, struct loom_error *err)
 {
 	struct loom__agreed agreed = {0};
-	int rc = loom__gate_end(s, until, err);
+	int rc = loom__sample_end(s, until, err);
 	if (rc == LOOM_EAGAIN)
 		return rc;
 	double joules = 0;

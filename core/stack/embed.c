@@ -342,7 +342,7 @@ void loom_stack_stop(struct loom_stack *s)
 	if (__atomic_load_n(&s->launch.captured, __ATOMIC_ACQUIRE))
 		__atomic_store_n(&s->ctl->stop_graphs, 1u, __ATOMIC_RELEASE);
 	/* Release: pairs with the acquire in wait_all(), so that the waiting thread sees the request after wake() has
-	 * woken it. Sequentially consistent: either loom__gate_begin() sees the request, or wake() the sample. The first
+	 * woken it. Sequentially consistent: either loom__sample_begin() sees the request, or wake() the sample. The first
 	 * request of a workload wakes no thread, because the run ends after the current sample. */
 	if (__atomic_fetch_add(&s->stop_requests, 1, __ATOMIC_SEQ_CST) || !s->selected[LOOM_WORKLOAD])
 		loom__stack_wake(s);

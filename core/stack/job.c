@@ -107,7 +107,7 @@ int loom__stack_launch(struct loom_stack *s, struct loom_error *err)
 	if (rc)
 		return rc;
 	__atomic_store_n(&s->launch.captured, 0, __ATOMIC_RELAXED); /* graphs of an earlier launch do nothing any more */
-	loom__gate_reset(s);
+	loom__sample_reset(s);
 	s->launch.number++;
 	s->launch.launched = 1;
 	uint32_t attachments = loom__sync_attachments(s, &s->launch.attachment);

@@ -255,7 +255,7 @@ void loom_stack_close(struct loom_stack *s)
 		return;
 	}
 	if (s->run.running)
-		loom__gate_cancel(s);
+		loom__sample_cancel(s);
 	if (s->streams.enqueued) /* runs in a stream: their workers leave as soon as they begin */
 		__atomic_store_n(&s->ctl->stop, 1u, __ATOMIC_RELAXED);
 	s->run.running = 0;

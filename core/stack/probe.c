@@ -45,7 +45,7 @@ static int probe_once(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 				     .on_device = none,
 				     .registry = none,
 				     .local_bytes = no_bytes};
-	loom__gate_reset(s);
+	loom__sample_reset(s);
 	int rc = loom__images_copy(s, 1, err);
 	uint32_t started = 0;
 	for (; !rc && started < s->layout.devices; started += !rc) {
@@ -53,9 +53,9 @@ static int probe_once(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 		rc = s->device[started].ops->launch(s->device[started].self, &launch, err);
 	}
 	if (!rc)
-		rc = loom__gate_begin(s, 0, timeout_ns, err);
+		rc = loom__sample_begin(s, 0, timeout_ns, err);
 	if (!rc)
-		rc = loom__gate_end(s, UINT64_MAX, err);
+		rc = loom__sample_end(s, UINT64_MAX, err);
 	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_RETIRE, __ATOMIC_RELEASE);
 	for (uint32_t d = 0; d < started; d++) {
 		int ended = s->device[d].ops->retire(s->device[d].self, PROBE_TIMEOUT_NS, rc ? NULL : err);

@@ -145,7 +145,7 @@ struct loom__streams {
 	struct loom__slots *slots; /* tasks of the samples in streams and graphs */
 };
 
-/* The sample in progress. Owner: gate.c */
+/* The sample in progress. Owner: sample.c */
 struct loom__timing {
 	uint64_t begin_ns, deadline_ns;
 	uint64_t stalled_ns; /* time for which this process was stopped, or had no core */
@@ -333,19 +333,19 @@ void loom__interrupts_offer(struct loom_stack *s);
 /* probe.c: probes the coherence of all pairs of devices, in all kinds of memory. */
 int loom__stack_probe(struct loom_stack *s, struct loom_error *err);
 
-/* gate.c: executes a sample, from s->sample.begin_ns to s->sample.end_ns on CLOCK_MONOTONIC. If `alone` is 1, the core sends GO
+/* sample.c: executes a sample, from s->sample.begin_ns to s->sample.end_ns on CLOCK_MONOTONIC. If `alone` is 1, the core sends GO
  * without READY before it, which requires s->launch.stays. */
-int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struct loom_error *err);
+int loom__sample_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struct loom_error *err);
 /* Ends the device's wait in progress, or the next one. Signal handlers may call it. */
 void loom__stack_wake(struct loom_stack *s);
 /* Clears the control words, before a launch. */
-void loom__gate_reset(struct loom_stack *s);
+void loom__sample_reset(struct loom_stack *s);
 /* Waits until the last worker has left the sample. Returns LOOM_EAGAIN if the sample is still in progress at `until`.
  * After LOOM_ETIMEDOUT, LOOM_EDIED and LOOM_EINTR (one stop request; for a workload, two), the caller must retire the
  * stack. */
-int loom__gate_end(struct loom_stack *s, uint64_t until, struct loom_error *err);
+int loom__sample_end(struct loom_stack *s, uint64_t until, struct loom_error *err);
 /* Stops the sample in progress, and waits briefly for its workers. Returns 1 if they have left. */
-int loom__gate_cancel(struct loom_stack *s);
+int loom__sample_cancel(struct loom_stack *s);
 /* Returns the policy of a kind, or NULL. Of several qos plug-ins, returns the first. */
 struct loom__policy *loom__policy_of(struct loom_stack *s, enum loom_kind kind);
 /* Start and stop the host threads of policies. loom__policies_start() is called before the launch, and

@@ -30,7 +30,7 @@ static void stop_in(struct caller *k, uint32_t state)
 
 void caller_stop(struct caller *k)
 {
-	/* Sequentially consistent: a request that came before the sample is seen by the host in loom__gate_begin(), which
+	/* Sequentially consistent: a request that came before the sample is seen by the host in loom__sample_begin(), which
 	 * then calls this again. */
 	stop_in(k, __atomic_load_n(&k->state, __ATOMIC_SEQ_CST));
 }

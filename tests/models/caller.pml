@@ -59,7 +59,7 @@ proctype host()
 		:: asleep && FAULT != unwoken -> asleep = 0
 		:: else
 		fi;
-		if /* loom__gate_begin() */
+		if /* loom__sample_begin() */
 		:: asked && FAULT != unasked -> now = state; stop_in(now, did)
 		:: else
 		fi;

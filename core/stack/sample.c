@@ -145,13 +145,13 @@ void loom__stack_wake(struct loom_stack *s)
 			s->device[d].ops->wake(s->device[d].self);
 }
 
-void loom__gate_reset(struct loom_stack *s)
+void loom__sample_reset(struct loom_stack *s)
 {
 	*s->ctl = (struct loom_ctl){0};
 	s->sample.done = 0;
 }
 
-int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struct loom_error *err)
+int loom__sample_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struct loom_error *err)
 {
 	uint64_t n = s->sample.done;
 	int rc = 0;
@@ -186,7 +186,7 @@ int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struc
 	return rc;
 }
 
-int loom__gate_cancel(struct loom_stack *s)
+int loom__sample_cancel(struct loom_stack *s)
 {
 	int rc = LOOM_EAGAIN;
 	set_stop(s);
@@ -200,7 +200,7 @@ static int fail_late(struct loom_stack *s, struct loom_error *err)
 	struct loom__text doing = {0}, stayed = {0};
 	char where[400] = "";
 	loom__whereabouts(s, &doing);
-	int ended = loom__gate_cancel(s);
+	int ended = loom__sample_cancel(s);
 	describe_stuck(s, where, sizeof(where));
 	if (!ended)
 		loom__whereabouts(s, &stayed);
@@ -213,7 +213,7 @@ static int fail_late(struct loom_stack *s, struct loom_error *err)
 	return LOOM_ETIMEDOUT;
 }
 
-int loom__gate_end(struct loom_stack *s, uint64_t until, struct loom_error *err)
+int loom__sample_end(struct loom_stack *s, uint64_t until, struct loom_error *err)
 {
 	int rc = wait_all(s, until, 1, err);
 	if (rc == LOOM_EAGAIN && loom__now_ns() >= s->sample.deadline_ns)
