@@ -136,8 +136,8 @@ static int reach(struct loom_comm *m, uint32_t r, const struct identity *mine, c
 	if (!peer_is_near(&mine->process, &other->process))
 		return LOOM__FAIL(err, LOOM_ENOTSUP,
 				  "rank %u is on another host or in another container than rank %u, but a communicator "
-				  "needs ranks that share memory: use the collectives of a stack with a trigger, such as "
-				  "loom_stack_allreduce()",
+				  "needs ranks that share memory: write a workload that calls gpuloom/collective/allreduce.h, "
+				  "with a trigger between hosts, as examples/workload-average does",
 				  r, m->view.rank);
 	if (other->process.pid == mine->process.pid)
 		return LOOM__FAIL(err, LOOM_ENOTSUP, "ranks %u and %u are one process: start a process for each rank", r,

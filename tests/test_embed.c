@@ -966,150 +966,36 @@ TEST(small_stack)
 }
 #endif
 
-/* ---- sums over ranks ---- */
-
-struct adder {
-	struct member m;
-	uint64_t floats;
-	uint32_t root; /* the root of a broadcast, or ~0u for a sum */
-	float vector[5000];
-};
-
-static float brought(uint32_t rank, uint64_t i)
-{
-	return 1.0f / (float)(1 + i + rank * 7);
-}
-
-static void *run_adder(void *arg)
-{
-	struct adder *a = arg;
-	struct embedder *e = &a->m.e;
-	for (uint64_t i = 0; i < a->floats && i < COUNT(a->vector); i++)
-		a->vector[i] = brought(a->m.ranks.rank, i);
-	a->m.code = a->root == ~0u ? loom_stack_allreduce(e->stack, a->vector, a->floats, &e->err) :
-				     loom_stack_broadcast(e->stack, a->root, a->vector, a->floats, &e->err);
-	return NULL;
-}
-
-static void call_adders(struct adder *a, uint64_t floats, uint32_t root)
-{
-	for (int r = 0; r < 2; r++) {
-		a[r].floats = floats;
-		a[r].root = root;
-	}
-	in_threads(run_adder, a, sizeof(*a), 2);
-}
-
-static void *run_workload(void *arg)
-{
-	struct adder *a = arg;
-	a->m.code = run(&a->m.e);
-	return NULL;
-}
+/* ---- a barrier of ranks ---- */
 
 static void *run_barrier(void *arg)
 {
-	struct adder *a = arg;
-	a->m.code = loom_stack_barrier(a->m.e.stack, &a->m.e.err);
+	struct member *m = arg;
+	for (int i = 0; i < 3 && !m->code; i++)
+		m->code = loom_stack_barrier(m->e.stack, &m->e.err);
 	return NULL;
 }
 
-static void *open_member(void *arg)
+TEST(rank_barrier)
 {
-	struct member *m = &((struct adder *)arg)->m;
-	struct loom_stack_params params = {.size = sizeof(params), .ranks = &m->ranks};
-	m->code = loom_stack_open(m->e.cfg, &params, &m->e.stack, &m->e.err);
-	return NULL;
-}
-
-static void collectives(const char *trigger, const char *algorithm)
-{
-	static struct adder a[2];
+	struct member m[2] = {0};
+	struct embedder e;
 	pthread_barrier_init(&meeting.met, NULL, 2);
 	for (uint32_t r = 0; r < 2; r++) {
-		struct embedder *e = &a[r].m.e;
-		configure(e, "cpu:0", "2");
-		set(e, "run", "workload", "allreduce");
-		set(e, "workload.allreduce", "bytes", "20000B");
-		set(e, "workload.allreduce", "algorithm", algorithm);
-		set(e, "trigger", "use", trigger);
-		a[r].m.ranks = (struct loom_ranks){
-			.size = sizeof(a[r].m.ranks), .rank = r, .ranks = 2, .self = &a[r].m.ranks, .allgather = meet};
+		configure(&m[r].e, "cpu:0", "1");
+		m[r].ranks = (struct loom_ranks){
+			.size = sizeof(m[r].ranks), .rank = r, .ranks = 2, .self = &m[r].ranks, .allgather = meet};
+		struct loom_stack_params params = {.size = sizeof(params), .ranks = &m[r].ranks};
+		ok(&m[r].e, loom_stack_open(m[r].e.cfg, &params, &m[r].e.stack, &m[r].e.err));
 	}
-	in_threads(open_member, a, sizeof(*a), 2); /* in threads, because the open calls of the ranks wait for each other */
-	for (int r = 0; r < 2; r++)
-		ok(&a[r].m.e, a[r].m.code);
-	for (uint64_t n = 1; n <= 5000; n = n < 5000 && n * 7 > 5000 ? 5000 : n * 7) {
-		call_adders(a, n, ~0u);
-		for (int r = 0; r < 2; r++) {
-			uint64_t wrong = 0;
-			ok(&a[r].m.e, a[r].m.code);
-			for (uint64_t i = 0; i < n; i++)
-				wrong += a[r].vector[i] != brought(0, i) + brought(1, i);
-			CU_ASSERT_EQUAL(wrong, 0);
-		}
-		call_adders(a, n, n % 2);
-		for (int r = 0; r < 2; r++) {
-			uint64_t wrong = 0;
-			ok(&a[r].m.e, a[r].m.code);
-			for (uint64_t i = 0; i < n; i++)
-				wrong += a[r].vector[i] != brought(n % 2, i);
-			CU_ASSERT_EQUAL(wrong, 0);
-		}
-	}
-	/* All ranks reject these calls. Afterwards, further calls and a run of the workload succeed. */
-	a[0].floats = 5, a[1].floats = 6;
-	in_threads(run_adder, a, sizeof(*a), 2);
-	for (int r = 0; r < 2; r++)
-		REFUSED(a[r].m.code, LOOM_EINVAL, a[r].m.e.err, "rank 1&6 floats&rank 0&5");
-	call_adders(a, 5001, ~0u);
-	for (int r = 0; r < 2; r++)
-		REFUSED(a[r].m.code, LOOM_EINVAL, a[r].m.e.err, "5001 floats&1 to 5000");
-	call_adders(a, 3, 2);
-	for (int r = 0; r < 2; r++)
-		REFUSED(a[r].m.code, LOOM_EINVAL, a[r].m.e.err, "root 2&2 ranks");
-	a[0].floats = 0, a[1].floats = 5;
-	a[0].root = a[1].root = ~0u;
-	in_threads(run_adder, a, sizeof(*a), 2);
-	REFUSED(a[0].m.code, LOOM_EINVAL, a[0].m.e.err, "0 floats&1 to 5000");
-	REFUSED(a[1].m.code, LOOM_EINVAL, a[1].m.e.err, "rank 0: &0 floats&1 to 5000");
-	in_threads(run_barrier, a, sizeof(*a), 2);
-	for (int r = 0; r < 2; r++)
-		ok(&a[r].m.e, a[r].m.code);
-	in_threads(run_workload, a, sizeof(*a), 2);
-	for (int r = 0; r < 2; r++)
-		ok(&a[r].m.e, a[r].m.code);
-	call_adders(a, 9, ~0u);
+	in_threads(run_barrier, m, sizeof(*m), 2);
 	for (int r = 0; r < 2; r++) {
-		ok(&a[r].m.e, a[r].m.code);
-		CU_ASSERT_EQUAL(a[r].vector[8], brought(0, 8) + brought(1, 8));
-		shut(&a[r].m.e);
+		ok(&m[r].e, m[r].code);
+		shut(&m[r].e);
 	}
 	pthread_barrier_destroy(&meeting.met);
-}
-
-TEST(collectives)
-{
-	static const char *const with[][2] = {
-	    {"peer", "auto"}, {"peer", "oneshot"}, {"peer", "ring"}, {"gputn", "auto"}, {"gputn", "halving"}};
-	struct embedder e;
-	char gputn[4096];
-	float one[2] = {3, 4};
-	snprintf(gputn, sizeof(gputn), "%s/plugins/trigger_gputn.so", test_build_dir());
-	for (size_t i = 0; i < COUNT(with); i++)
-		if (i < 3 || !access(gputn, R_OK))
-			collectives(with[i][0], with[i][1]);
-	/* With a single rank, the vector already is the sum. A stack without workload = allreduce rejects the call. */
 	open_usual(&e, "1", count);
-	REFUSED(loom_stack_allreduce(e.stack, one, 2, &e.err), LOOM_EINVAL, e.err, "workload = allreduce");
 	ok(&e, loom_stack_barrier(e.stack, &e.err));
-	shut(&e);
-	configure(&e, "cpu:0", "1");
-	set(&e, "run", "workload", "allreduce");
-	set(&e, "trigger", "use", "peer");
-	ok(&e, loom_stack_open(e.cfg, NULL, &e.stack, &e.err));
-	ok(&e, loom_stack_allreduce(e.stack, one, 2, &e.err));
-	CU_ASSERT(one[0] == 3 && one[1] == 4);
 	shut(&e);
 }
 

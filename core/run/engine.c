@@ -192,7 +192,7 @@ static int check_tally(struct loom_stack *s, struct loom_error *err)
 	return LOOM_EWRONG;
 }
 
-/* Called after the last exchange of submitted tasks and of collectives. The ops of a workload may make further ones. */
+/* Called after the last exchange of submitted tasks. The ops of a workload may make further ones. */
 static void note_last(struct loom_stack *s, const struct loom__sample *sample)
 {
 	if (!s->selected[LOOM_WORKLOAD] || sample->report.unread)
@@ -266,7 +266,7 @@ enum {
 
 static int begin(struct loom_stack *s, int how, struct loom_error *err)
 {
-	struct loom__agreed agreed = {.tasks = s->initial.digest, .call = s->call};
+	struct loom__agreed agreed = {.tasks = s->initial.digest};
 	int rc = s->resets ? loom__resets_apply(s, err) : init_policies(s, err);
 	if (!rc)
 		loom__ranks_warn(s);
@@ -568,61 +568,6 @@ static int finish(struct loom_stack *s, uint64_t until, struct loom_result **res
 	s->run.running = 0;
 	leave(s, rc, err);
 	return conclude(s, &sample, s->sample.begin_ns, 0, rc, result, err);
-}
-
-/* ---- collectives ---------------------------------------------------------------------------------- */
-
-/* Returns 1 if workers may stay launched between collectives: all devices have LOOM_SHAPE_PERSISTENT. */
-static int may_stay(const struct loom_stack *s)
-{
-	uint32_t d = 0;
-	while (d < s->layout.devices && s->shape[d].flags & LOOM_SHAPE_PERSISTENT)
-		d++;
-	return d == s->layout.devices;
-}
-
-static int collective(struct loom_stack *s, float *vector, uint64_t floats, int64_t root, struct loom_error *err)
-{
-	const struct loom__policy *p = loom__policy_of(s, LOOM_WORKLOAD);
-	const struct loom_workload_ops *w = p ? p->choice->plugin->ops : NULL;
-	struct loom__sample sample = {.report = {.unread = 1}};
-	struct loom_error own;
-	float none;
-	if (!err)
-		err = &own;
-	if (!vector && !floats)
-		vector = &none; /* an address, so that the workload rejects the empty vector on all ranks */
-	if (!LOOM_HAS(w, collective))
-		return LOOM__FAIL(err, LOOM_EINVAL, "the stack has no workload that sums vectors of ranks: set workload = allreduce in [run]");
-	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED);
-	int rc = enter(s, err);
-	if (!rc)
-		rc = loom__stack_prepare(s, err);
-	if (!rc)
-		rc = w->collective(p->self, &s->layout, vector, floats, root, err);
-	if (rc || s->host.table.ranks == 1)
-		return leave(s, rc, err);
-	s->call = (struct loom__call){floats, root};
-	rc = loom__stack_launch(s, err);
-	if (!rc)
-		rc = begin(s, AWAITED, err);
-	if (!rc)
-		rc = end(s, UINT64_MAX, &sample, err);
-	leave(s, rc, err);
-	drop(&sample);
-	s->call = (struct loom__call){0};
-	(void)w->collective(p->self, &s->layout, NULL, 0, -1, NULL);
-	return rc || !may_stay(s) ? rest(s, rc, err) : 0;
-}
-
-int loom_stack_allreduce(struct loom_stack *s, float *vector, uint64_t floats, struct loom_error *err)
-{
-	return collective(s, vector, floats, -1, err);
-}
-
-int loom_stack_broadcast(struct loom_stack *s, uint32_t root, float *vector, uint64_t floats, struct loom_error *err)
-{
-	return collective(s, vector, floats, root, err);
 }
 
 int loom_stack_barrier(struct loom_stack *s, struct loom_error *err)

@@ -178,11 +178,6 @@ int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct lo
 					"tasks = shared: the initial tasks of rank %u are not those of rank 0: all "
 					"ranks begin with the same tasks, which hold no addresses",
 					i);
-		else if (all[i].call.floats != all[0].call.floats || all[i].call.root != all[0].call.root)
-			rc = LOOM__FAIL(err, LOOM_EINVAL, "rank %u calls with %llu floats and root %lld, rank 0 with %llu and %lld: all "
-					"ranks make the same call (root -1: a sum; 0 floats: none)", i,
-					(unsigned long long)all[i].call.floats, (long long)all[i].call.root,
-					(unsigned long long)all[0].call.floats, (long long)all[0].call.root);
 	}
 	free(all);
 	return rc;

@@ -61,12 +61,6 @@ struct loom__rank_size {
 	uint32_t workers, devices;
 };
 
-/* A collective that the embedding program calls. */
-struct loom__call {
-	uint64_t floats;
-	int64_t root;	  /* the rank that broadcasts; -1: the vectors are summed */
-};
-
 /* A part of core/run that uses the stack, as a communicator does. loom_stack_close() calls leave(), which takes the
  * guest off the list. */
 struct loom__guest {
@@ -371,10 +365,9 @@ uint64_t loom__ranks_digest(const struct loom_stack *s, const struct loom_task *
  * *all is valid until the next call. */
 int loom__ranks_counters(struct loom_stack *s, const struct loom_counters **all, struct loom_error *err);
 /* A barrier of all ranks. Afterwards `stop` has the bits that any rank has set, and `ns` is the largest of all ranks.
- * `tasks`, the digest of the initial set, and `call`, the collective of the program, must be the same on all ranks. */
+ * `tasks`, the digest of the initial set, must be the same on all ranks. */
 struct loom__agreed {
 	uint64_t stop, ns, tasks;
-	struct loom__call call;
 };
 int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct loom_error *err);
 /* watch.c. In the first call for a stack, loom__ranks_watch() finds by an allgather which ranks are processes of this

@@ -2,9 +2,10 @@
 /* Data-parallel training. N ranks, each a process with its own data, fit one line y = a x + b. In each step, a rank
  * computes the gradients of its data, and the ranks sum the gradients. Then all ranks take the same step, so that a and
  * b stay equal.
- *   ./fit N [STEPS [DEVICES]]       DEVICES as in "cpu:0" or "cuda:0"
+ *   ./fit N [STEPS]
  *
  * Sockets connect the other ranks to rank 0. A program under MPI would call MPI_Allgather instead. */
+#include <gpuloom/comm.h>
 #include <gpuloom/gpuloom.h>
 
 #include <stdio.h>
@@ -14,16 +15,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define RANKS_MOST 64
 #define POINTS 1000
 
-static const char conf[] = "[run]\nworkload = allreduce\ntimeout = 10s\n"
-			   /* yield: the ranks share cores, so a waiting worker lets the next rank run */
-			   "[device.cpu]\nworkers = 1\nwait = yield\n"
-			   "[transport]\nuse = host\n[trigger]\nuse = peer\n[workload.allreduce]\nbytes = 64KiB\n";
+static const char conf[] = "[run]\ntimeout = 10s\ndevices = cpu:0\n"
+			   "[device.cpu]\nworkers = 1\noversubscribe = yes\n[transport]\nuse = host\n"
+			   "[scheduler]\nuse = mgws\n[termination]\nuse = counter\n";
 
 /* On rank 0, to[r] is the socket to rank r. On the other ranks, to[0] is the socket to rank 0. */
-static int to[RANKS_MOST];
+static int to[LOOM_COMM_RANKS];
 
 static int whole(int sent, int fd, void *at, size_t bytes, struct loom_error *err)
 {
@@ -54,12 +53,12 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 	return rc ? rc : whole(0, to[0], all, me->ranks * bytes, err);
 }
 
-static int fit(struct loom_ranks *me, long steps, const char *devices)
+static int fit(struct loom_ranks *me, long steps)
 {
-	struct loom_stack_params params = {.size = sizeof(params), .ranks = me};
 	struct loom_error err = {0};
 	struct loom_config *cfg = NULL;
 	struct loom_stack *stack = NULL;
+	struct loom_comm *comm = NULL;
 	float line[2] = {0}, x[POINTS], y[POINTS];
 	srand(me->rank + 1);
 	for (int i = 0; i < POINTS; i++) {
@@ -70,12 +69,12 @@ static int fit(struct loom_ranks *me, long steps, const char *devices)
 	if (!rc)
 		rc = loom_config_load_text(cfg, "built in", conf, &err);
 	if (!rc)
-		rc = loom_config_set(cfg, "run", "devices", devices, &err);
+		rc = loom_stack_open(cfg, NULL, &stack, &err);
 	if (!rc)
-		rc = loom_stack_open(cfg, &params, &stack, &err);
+		rc = loom_comm_open(stack, me, &comm, &err);
 	/* All ranks start with the line of rank 0. */
 	if (!rc)
-		rc = loom_stack_broadcast(stack, 0, line, 2, &err);
+		rc = loom_comm_broadcast(comm, line, line, 2, LOOM_COMM_FLOAT, 0, NULL, &err);
 	for (long step = 0; step < steps && !rc; step++) {
 		float gradient[2] = {0};
 		for (int i = 0; i < POINTS; i++) {
@@ -83,7 +82,7 @@ static int fit(struct loom_ranks *me, long steps, const char *devices)
 			gradient[0] += off * x[i];
 			gradient[1] += off;
 		}
-		rc = loom_stack_allreduce(stack, gradient, 2, &err);
+		rc = loom_comm_allreduce(comm, gradient, gradient, 2, LOOM_COMM_FLOAT, LOOM_COMM_SUM, NULL, &err);
 		for (int i = 0; i < 2 && !rc; i++)
 			line[i] -= 0.5f * gradient[i] / (float)(POINTS * me->ranks);
 	}
@@ -91,6 +90,7 @@ static int fit(struct loom_ranks *me, long steps, const char *devices)
 		fprintf(stderr, "fit: rank %u: %s\n", me->rank, err.text);
 	else if (!me->rank)
 		printf("y = %.2f x + %.2f\n", line[0], line[1]);
+	loom_comm_close(comm);
 	loom_stack_close(stack);
 	loom_config_destroy(cfg);
 	return rc ? 1 : 0;
@@ -104,8 +104,8 @@ int main(int argc, char **argv)
 				.allgather = allgather};
 	long steps = argc > 2 ? strtol(argv[2], NULL, 10) : 1000;
 	int status, failed = 0;
-	if (!me.ranks || me.ranks > RANKS_MOST) {
-		fprintf(stderr, "fit: 1 to %d ranks\n", RANKS_MOST);
+	if (!me.ranks || me.ranks > LOOM_COMM_RANKS) {
+		fprintf(stderr, "fit: 1 to %u ranks\n", LOOM_COMM_RANKS);
 		return 2;
 	}
 	for (uint32_t r = 1; r < me.ranks && !me.rank; r++) {
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
 		to[pid ? r : 0] = pair[!pid];
 		close(pair[!!pid]);
 	}
-	failed = fit(&me, steps, argc > 3 ? argv[3] : "cpu:0");
+	failed = fit(&me, steps);
 	for (uint32_t r = 1; r < me.ranks && !me.rank; r++)
 		close(to[r]); /* ranks that still wait for rank 0 detect that the connection has ended */
 	while (!me.rank && wait(&status) > 0)

@@ -228,20 +228,6 @@ LOOM_EXPORT int loom_stack_enqueue(struct loom_stack *stack, void *stream, struc
  * in the stream. */
 LOOM_EXPORT void loom_stack_stop(struct loom_stack *stack);
 
-/* ---- collectives: all ranks call them in the same order, between runs. The conf must select a workload for them,
- *      such as `[run] workload = allreduce`, and a trigger. The workers of all ranks take part, in one sample of at
- *      most [run] timeout. CPU workers and threads of the trigger stay for the next collective. With one rank, the
- *      calls do nothing. LOOM_EINVAL: there is no such workload, or the calls of the ranks differ, so that none is
- *      executed. LOOM_EDIED: a rank is gone. LOOM_EBUSY and others: as loom_stack_run(). After an error, the vector is
- *      unchanged. */
-
-/* Replaces the vector of each rank by the sum of the vectors of all ranks. The result is the same on all ranks, to the
- * last bit, because the algorithm fixes the order of additions. The vector must not be larger than the workload's
- * `bytes`. */
-LOOM_EXPORT int loom_stack_allreduce(struct loom_stack *stack, float *vector, uint64_t floats, struct loom_error *err);
-/* Copies the vector of rank `root` to all ranks. A signalling NaN may arrive as a quiet NaN. */
-LOOM_EXPORT int loom_stack_broadcast(struct loom_stack *stack, uint32_t root, float *vector, uint64_t floats,
-				     struct loom_error *err);
 /* Returns when all ranks have called it. It works with any conf. */
 LOOM_EXPORT int loom_stack_barrier(struct loom_stack *stack, struct loom_error *err);
 

@@ -65,12 +65,6 @@ struct loom_workload_ops {
 	 * LOOM_AWAITS_MOST, and stores them in `out`. If both ops are NULL, the workload has no steps. */
 	uint64_t (*steps)(void *self, const struct loom_layout *layout);
 	uint32_t (*awaits)(void *self, const struct loom_layout *layout, uint64_t n, struct loom_await *out);
-	/* For an embedding program: sets up the next sample as a collective. If root is -1, the sample sums the vectors
-	 * of all ranks; else it gives the vector of rank `root` to all ranks. init() reads the vector, and verify()
-	 * writes the result there. With one rank, there is no sample. A NULL vector of 0 floats cancels the request and
-	 * cannot fail. NULL: the workload is no collective. */
-	int (*collective)(void *self, const struct loom_layout *layout, float *vector, uint64_t floats, int64_t root,
-			  struct loom_error *err);
 	/* Checks that the input files for these options exist, for commands that run many confs. Returns 0, or the
 	 * error that create() would return. NULL: the workload has no input files. */
 	int (*inputs)(const struct loom_host *host, const void *opts, struct loom_error *err);

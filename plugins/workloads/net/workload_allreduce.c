@@ -13,12 +13,11 @@ struct allreduce_opts {
 
 static const struct loom_opt allreduce_rows[] = {
 	LOOM_OPT(struct allreduce_opts, bytes, LOOM_OPT_SIZE, "8MiB",
-			 "Size of the vector, rounded up so that all workers of all ranks have equal slices. With an "
-			 "embedding program: the largest vector.", .min = 4, .max = 1ull << 36),
+			 "Size of the vector, rounded up so that all workers of all ranks have equal slices.",
+			 .min = 4, .max = 1ull << 36),
 	LOOM_ALLREDUCE_ROWS(struct allreduce_opts),
 	LOOM_OPT(struct allreduce_opts, rounds, LOOM_OPT_U64, "1",
-			 "Executions of oneshot, twoshot or pull in one sample; round_ns is then the time of one in "
-			 "a kernel.", .min = 1, .max = 1e9),
+			 "Executions of oneshot or twoshot in one sample; round_ns is then the time of one in a kernel.", .min = 1, .max = 1e9),
 	LOOM_OPT(struct allreduce_opts, root, LOOM_OPT_I64, "-1",
 			 "Rank whose vector all ranks get: a broadcast, made as a sum to which the other ranks "
 			 "contribute -0. -1: a sum.", .min = -1, .max = 65535),
@@ -36,25 +35,15 @@ static const struct loom_opt allreduce_rows[] = {
 /* Bytes between the starts of the inputs of two rounds. Algorithms with posts have only one round. */
 #define STRIDE (LOOM_ALLREDUCE_WIDE * sizeof(float))
 
-struct allreduce {
-	struct late_workload net;
-	/* Vector of an embedding program, `floats` long; NULL: the workload has its own. root >= 0: a broadcast from
-	 * this rank. */
-	float *vector;
-	uint64_t floats;
-	int64_t root;
-};
-
-static struct allreduce_job shape_for(const struct allreduce *i, const struct loom_layout *layout, uint64_t vector,
-				      uint64_t *bytes)
+static struct allreduce_job shape_of(const void *self, const struct loom_layout *layout, uint64_t *bytes)
 {
-	const struct workload *w = &i->net.workload;
+	const struct workload *w = self;
 	const struct allreduce_opts *o = w->opts;
 	uint32_t algorithm = o->chain ? LOOM_ALLREDUCE_RING : o->algorithm;
 	struct allreduce_job j = {.vector =
-				      loom_allreduce_shape(w->host, layout, algorithm, o->group, vector, o->piece),
+				      loom_allreduce_shape(w->host, layout, algorithm, o->group, o->bytes, o->piece),
 				  .rounds = o->rounds,
-				  .root = i->vector ? i->root : o->root};
+				  .root = o->root};
 	uint64_t late = sizeof(j) + layout->workers * sizeof(struct loom_net_late);
 	j.vector.chain = o->chain;
 	j.vector.late_at = o->order != NET_POST_FIRST ? sizeof(j) : 0;
@@ -62,34 +51,19 @@ static struct allreduce_job shape_for(const struct allreduce *i, const struct lo
 	return j;
 }
 
-/* Computes the job. For a vector of an embedding program, the job has the size of this vector. If such a job would
- * need more memory than the block has, it has the size of the option `bytes`. */
-static struct allreduce_job shape_of(const void *self, const struct loom_layout *layout, uint64_t *bytes)
-{
-	const struct allreduce *i = self;
-	const struct allreduce_opts *o = i->net.workload.opts;
-	uint64_t less;
-	struct allreduce_job j = shape_for(i, layout, o->bytes, bytes);
-	struct allreduce_job small = shape_for(i, layout, i->vector ? i->floats * sizeof(float) : o->bytes, &less);
-	if (less > *bytes)
-		return j;
-	*bytes = less;
-	return small;
-}
-
 static int allreduce_check(const struct loom_host *host, const void *opts, struct loom_error *err)
 {
 	const struct allreduce_opts *o = opts;
 	if (o->algorithm > LOOM_ALLREDUCE_LEVELS && (o->chain || o->order != NET_POST_FIRST))
 		return LOOM_REFUSE(host, err, o->chain ? "chain" : "order",
-				 "%s: oneshot, twoshot and pull post nothing: choose algorithm = ring",
+				 "%s: oneshot and twoshot post nothing: choose algorithm = ring",
 				 o->chain ? "chain = yes" : "order");
 	if (o->chain && o->algorithm > LOOM_ALLREDUCE_RING)
 		return LOOM_REFUSE(host, err, "chain",
 				 "chain = yes: additions of several ranks to one vector would come in any order: choose algorithm = ring");
 	if (o->rounds > 1 && o->algorithm && o->algorithm <= LOOM_ALLREDUCE_LEVELS)
 		return LOOM_REFUSE(host, err, "rounds", "rounds = %llu: posts are made once in a sample: choose "
-				 "algorithm = oneshot, twoshot or pull", (unsigned long long)o->rounds);
+				 "algorithm = oneshot or twoshot", (unsigned long long)o->rounds);
 	if (o->root >= 0 && o->rounds > 1)
 		return LOOM_REFUSE(host, err, "rounds", "rounds = %llu: a broadcast (root) is made once in a sample",
 				 (unsigned long long)o->rounds);
@@ -106,7 +80,7 @@ static int allreduce_create(const struct loom_host *host, const void *opts, void
 	if (o->root >= (int64_t)loom_net_ranks(host))
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "root = %lld: there are %u ranks, the last is %u",
 				 (long long)o->root, loom_net_ranks(host), loom_net_ranks(host) - 1);
-	return workload_create(host, opts, sizeof(struct allreduce), self, err);
+	return workload_create(host, opts, sizeof(struct late_workload), self, err);
 }
 
 static int allreduce_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
@@ -119,41 +93,9 @@ static int allreduce_need(void *self, const struct loom_layout *layout, struct l
 	return 0;
 }
 
-static int allreduce_collective(void *self, const struct loom_layout *layout, float *vector, uint64_t floats,
-				int64_t root, struct loom_error *err)
-{
-	struct allreduce *i = self;
-	const struct loom_host *host = i->net.workload.host;
-	const struct allreduce_opts *o = i->net.workload.opts;
-	uint64_t most = o->bytes / sizeof(float);
-	uint32_t ranks = loom_net_ranks(host);
-	(void)layout;
-	i->vector = NULL;
-	if (!vector && !floats)
-		return 0;
-	if (!vector)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "there is no vector");
-	if (!floats || floats > most)
-		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "a vector of %llu floats: there is room for 1 to %llu: raise bytes in "
-				 "[workload.allreduce]",
-				 (unsigned long long)floats, (unsigned long long)most);
-	if (root >= (int64_t)ranks)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "root %lld: there are %u ranks", (long long)root, ranks);
-	if (o->rounds > 1)
-		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "rounds = %llu in [workload.allreduce]: a program's vector is summed once",
-				 (unsigned long long)o->rounds);
-	i->vector = vector;
-	i->floats = floats;
-	i->root = root;
-	return 0;
-}
-
 static int allreduce_job_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			      struct loom_error *err)
 {
-	const struct allreduce *own = self;
 	struct allreduce_job *j = view->global;
 	uint64_t bytes;
 	(void)err;
@@ -162,11 +104,6 @@ static int allreduce_job_init(void *self, const struct loom_layout *layout, cons
 	loom_allreduce_init(&j->vector, layout, j);
 	float *vector = (float *)((char *)j + j->vector.input_at);
 	uint64_t floats = j->vector.floats + (j->rounds > 1 ? 64 * LOOM_ALLREDUCE_WIDE : 0);
-	if (own->vector) {
-		memcpy(vector, own->vector, own->floats * sizeof(float));
-		memset(vector + own->floats, 0, (floats - own->floats) * sizeof(float));
-		return 0;
-	}
 	for (uint64_t i = 0; i < floats; i++)
 		vector[i] = loom_allreduce_element(i % j->vector.floats, j->vector.rank);
 	return 0;
@@ -195,16 +132,11 @@ static int allreduce_job_wire(void *self, const struct loom_layout *layout, cons
 static int allreduce_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			    struct loom_report *report, struct loom_error *err)
 {
-	const struct allreduce *own = self;
 	const struct workload *w = self;
 	const struct allreduce_job *j = view->global;
 	const struct loom_allreduce *a = &j->vector;
 	uint64_t shifted = (j->rounds - 1) * a->stride % a->cycle / sizeof(float), took = 0;
-	const float *got = (const float *)((const char *)j + (loom_allreduce_posts(a) ? a->input_at : a->sum_at));
-	if (own->vector) {
-		memcpy(own->vector, got, own->floats * sizeof(float));
-		return 0;
-	}
+	const float *got = (const float *)((const char *)j + (a->sum_at ? a->sum_at : a->input_at));
 	int rc =
 	    j->root >= 0 ? 0 : loom_allreduce_compare(a, w->host, layout, j, j->rounds - 1, shifted, a->floats, err);
 	for (uint64_t i = 0; i < a->floats && j->root >= 0 && !rc; i++)
@@ -238,7 +170,6 @@ static const struct loom_workload_ops allreduce_ops = {
 	.verify = allreduce_verify,
 	.explain = net_explain,
 	.work = "vector_bytes",
-	.collective = allreduce_collective,
 };
 
 NET_CODE_IN(workload_allreduce, LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("workload_allreduce.dev.h"));
