@@ -205,7 +205,6 @@ struct loom_stack {
 	} trace;
 	struct loom_net_need net; /* what workload and barrier together need of the trigger */
 	struct loom__resets *resets; /* the words that devices reset (reset.c); NULL: the host calls init() for each sample */
-	struct loom__call call; /* the collective in progress; zeros: none */
 	void *about; /* data of core/run for results; about_drop() frees it with the stack */
 	void (*about_drop)(void *about);
 	uint32_t stop_requests; /* number of stop requests; loom_stack_stop() adds to it by an atomic */
