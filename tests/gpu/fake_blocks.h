@@ -58,7 +58,7 @@ static void block_nap(struct block *b)
 	if (quiet < BLOCK_YIELDS + 4)
 		loom_cpu_yield();
 	else
-		usleep(quiet < BLOCK_YIELDS + 64 ? 20 : 300);
+		usleep(quiet < BLOCK_YIELDS + 20 ? 20 : quiet < BLOCK_YIELDS + 200 ? 300 : 1000);
 }
 
 /* Runs the next thread that does not wait. Naps when all threads have had their turn. */

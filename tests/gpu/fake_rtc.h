@@ -26,7 +26,7 @@ struct fake_program {
 	"cd %s && ${CXX:-c++} -std=gnu++20 -O0 -fPIC -shared -w -fno-strict-aliasing -fno-exceptions "                 \
 	"-fno-rtti " FAKE_RTC_SANITIZER                                                                                \
 	"-I%s/tests/gpu -I%s/core/include -I%s/comm/include -I%s/plugins/device_common/include "                       \
-	"-I%s/plugins/device_common/compose -o code program.cc >log 2>&1"
+	"-I%s/plugins/device_common/compose -I. -o code program.cc >log 2>&1" /* -I. is for tests/keep-cxx */
 
 /* Replaces the first occurrence of `from`, if there is one. */
 static char *replaced(char *text, const char *from, const char *to)
