@@ -216,6 +216,7 @@ static void blocks_run(const struct block_program *program, uint32_t blocks, uin
 		b->parameter = parameter;
 		b->failed = failed;
 		memset(b->waits, 0, threads);
+		memset(b->view.turn, 0, threads); /* threads of a kernel that has failed may have ended in any turn */
 		for (int kind = BLOCK_WAVE; kind <= BLOCK_ALL; kind++)
 			memset(b->arrived[kind], 0, threads * sizeof(uint32_t));
 		b->next = all;
