@@ -19,11 +19,12 @@ $B/obj/$D/calls.o: $D/cuda.dev.h $D/include/gpuloom/dev/cuda.h
 CUDA_TEST_OBJ := $(patsubst %.c,$B/obj/%.o,$D/calls.c $D/driver.c $D/jitlink.c $D/ptxas.c $D/notify.c)
 $B/obj/tests/test_compose.o: EXTRA_CFLAGS := -DWITH_CUDA -isystem $(CUDA_HOME)/include -Iplugins
 $B/tests/test_compose: $(CUDA_TEST_OBJ)
-$B/obj/tests/cuda/fake_driver.o: EXTRA_CFLAGS := -isystem $(CUDA_HOME)/include -Iplugins -Itests/gpu
-$B/tests/cuda/libcuda.so.1: $B/obj/tests/cuda/fake_driver.o
+$B/obj/tests/cuda/fake_driver.o: EXTRA_CFLAGS := -isystem $(CUDA_HOME)/include -Iplugins -Itests/gpu -DFAKE_RTC_TOP='"$(CURDIR)"'
+$B/tests/cuda/libcuda.so.1: $B/obj/tests/cuda/fake_driver.o $B/obj/plugins/device_common/explore/fiber.o
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CFLAGS) -shared $(LDFLAGS) -Wl,-soname,libcuda.so.1 $^ -ldl -o $@
+	$Qln -sf libcuda.so.1 $(@D)/libnvrtc.so.13
 $B/tests/cuda/libnvidia-ml.so.1: $B/obj/tests/cuda/fake_nvml.o
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)

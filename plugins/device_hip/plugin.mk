@@ -17,11 +17,12 @@ $B/obj/$D/calls.o: $D/hip.dev.h $D/include/gpuloom/dev/hip.h
 # fake runtime.
 $B/obj/tests/test_compose_hip.o: EXTRA_CFLAGS := -DWITH_HIP -isystem $(ROCM_PATH)/include -Iplugins
 $B/tests/test_compose_hip: $(patsubst %.c,$B/obj/%.o,$D/calls.c $D/runtime.c $D/codeobject.c)
-$B/obj/tests/hip/fake_runtime.o: EXTRA_CFLAGS := -isystem $(ROCM_PATH)/include -Iplugins -Itests/gpu
-$B/tests/hip/libamdhip64.so.7: $B/obj/tests/hip/fake_runtime.o
+$B/obj/tests/hip/fake_runtime.o: EXTRA_CFLAGS := -isystem $(ROCM_PATH)/include -Iplugins -Itests/gpu -DFAKE_RTC_TOP='"$(CURDIR)"'
+$B/tests/hip/libamdhip64.so.7: $B/obj/tests/hip/fake_runtime.o $B/obj/plugins/device_common/explore/fiber.o
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CFLAGS) -shared $(LDFLAGS) -Wl,-soname,libamdhip64.so.7 $^ -ldl -o $@
+	$Qln -sf libamdhip64.so.7 $(@D)/libhiprtc.so.7
 tests: $B/tests/hip/libamdhip64.so.7
 check-hip: tests ## every combination on this machine's AMD GPU
 	PARTS="$(PARTS)" sh tests/hip/run.sh $B $(or $(REPEATS),5)

@@ -234,7 +234,11 @@ LOOM_FN struct gpu_wait_request *gpu_wait_request(void)
 /* A fence at block scope. It orders accesses of a worker and of its monitor. */
 LOOM_FN void gpu_wait_fence(void)
 {
+#ifdef __CUDA_ARCH__
 	asm volatile("fence.acq_rel.cta;" ::: "memory");
+#else /* a test runs the block on the CPU */
+	__atomic_thread_fence(__ATOMIC_ACQ_REL);
+#endif
 }
 
 /* Relaxed accesses to shared memory. They are volatile accesses, because inline assembly would use generic
@@ -277,7 +281,7 @@ LOOM_FN void sync_flush_counters(struct loom_ctx *c)
  * other uses. If a block has more workers than free barriers, the workers sleep and poll `pending`. */
 #if __CUDA_ARCH__ >= 900
 #define GPU_WAIT_MBARRIER
-#elif LOOM_WORKERS_PER_BLOCK <= 14
+#elif defined(__CUDA_ARCH__) && LOOM_WORKERS_PER_BLOCK <= 14
 #define GPU_WAIT_NAMED
 #endif
 

@@ -11,19 +11,20 @@
 
 FAKE(cuLaunchCooperativeKernel, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
      unsigned by, unsigned bz, unsigned shared, CUstream stream, void **parameters),
-	return fake_launch((struct module *)f, fake_stream(stream), parameters[0]) == 0 ? CUDA_SUCCESS :
-									       CUDA_ERROR_LAUNCH_FAILED;)
+	return fake_launch((struct module *)f, fake_stream(stream), gx, bx, parameters[0]) ? CUDA_SUCCESS :
+												CUDA_ERROR_LAUNCH_FAILED;)
 
 FAKE(cuLaunchKernel, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
      unsigned shared, CUstream stream, void **parameters, void **extra),
-	fake_launch_step((struct module *)f, stream, parameters[0]);)
+	return fake_launch((struct module *)f, fake_stream(stream), gx, bx, parameters[0]) ? CUDA_SUCCESS :
+												CUDA_ERROR_LAUNCH_FAILED;)
 FAKE(cuStreamWriteValue64, (CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned flags),
-	fake_call((struct stream *)stream, (struct call){.word = (uint64_t *)(uintptr_t)at, .value = value});)
+	fake_call((struct stream *)stream, &(struct call){.word = (uint64_t *)(uintptr_t)at, .value = value});)
 FAKE(cuStreamWaitValue64, (CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned flags),
 	if (flags != CU_STREAM_WAIT_VALUE_GEQ)
 		return CUDA_ERROR_INVALID_VALUE;
 	fake_call((struct stream *)stream,
-		  (struct call){.word = (uint64_t *)(uintptr_t)at, .value = value, .awaits = 1});)
+		  &(struct call){.word = (uint64_t *)(uintptr_t)at, .value = value, .awaits = 1});)
 
 /* The graph and its executable form are the same object. */
 FAKE(cuStreamBeginCapture, (CUstream stream, CUstreamCaptureMode mode),
@@ -38,7 +39,7 @@ FAKE(cuGraphExecDestroy, (CUgraphExec made), free(made);)
 FAKE(cuGraphLaunch, (CUgraphExec made, CUstream stream),
 	const struct graph *g = (const struct graph *)made;
 	for (uint32_t i = 0; i < g->calls; i++)
-		fake_call((struct stream *)stream, g->call[i]);)
+		fake_call((struct stream *)stream, &g->call[i]);)
 
 FAKE(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status),
 	*status = fake_stream(stream)->kept ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;)
@@ -162,17 +163,14 @@ FAKE(cuCtxSetLimit, (CUlimit limit, size_t value),
 		stack_limit = value;)
 FAKE(cuCtxGetLimit, (size_t *value, CUlimit limit), *value = stack_limit;)
 FAKE(cuModuleLoadData, (CUmodule *module, const void *image),
-	if (memcmp(image, "\177ELF", 4) != 0)
-		return CUDA_ERROR_INVALID_IMAGE;
-	*module = calloc(1, sizeof(struct module));)
-FAKE(cuModuleUnload, (CUmodule module), free(module);)
+	*module = (CUmodule)fake_load(image);
+	return *module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;)
+FAKE(cuModuleUnload, (CUmodule module), fake_unload((struct module *)module);)
 FAKE(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name),
 	*function = (CUfunction)module;
 	return fake_has_kernel((struct module *)module, name) ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;)
 FAKE(cuModuleGetGlobal, (CUdeviceptr *at, size_t *bytes, CUmodule module, const char *name),
-	struct module *m = (struct module *)module;
-	*at = (CUdeviceptr)(uintptr_t)&m->launch;
-	*bytes = sizeof(m->launch);
+	*at = (CUdeviceptr)(uintptr_t)fake_record((struct module *)module, bytes);
 	return strcmp(name, "loom_gpu") ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;)
 FAKE(cuFuncGetAttribute, (int *value, CUfunction_attribute which, CUfunction function),
 	*value = which == CU_FUNC_ATTRIBUTE_NUM_REGS ? 64 : 0;)
@@ -184,8 +182,7 @@ FAKE(cuStreamCreate, (CUstream *stream, unsigned flags),
 	*stream = calloc(1, sizeof(struct stream));)
 FAKE(cuStreamDestroy, (CUstream stream), fake_destroy((struct stream *)stream);)
 FAKE(cuStreamSynchronize, (CUstream stream),
-	while (calls_left(fake_stream(stream)))
-		loom_cpu_yield();)
+	fake_await(fake_stream(stream));)
 FAKE(cuEventCreate, (CUevent *event, unsigned flags),
 	if (!(flags & CU_EVENT_BLOCKING_SYNC))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -199,7 +196,7 @@ FAKE(cuEventRecord, (CUevent event, CUstream stream),
 	pthread_mutex_lock(&e->lock);
 	e->asked++;
 	pthread_mutex_unlock(&e->lock);
-	fake_call((struct stream *)stream, (struct call){.event = e});)
+	fake_call((struct stream *)stream, &(struct call){.event = e});)
 FAKE(cuEventSynchronize, (CUevent event),
 	struct fake_event *e = (struct fake_event *)event;
 	pthread_mutex_lock(&e->lock);
@@ -239,7 +236,7 @@ FAKE(cuMemcpyDtoHAsync, (void *to, CUdeviceptr from, size_t bytes, CUstream stre
 	fake_copy(to, (const void *)(uintptr_t)from, bytes);)
 /* Copies later, in the order of the stream. Copies within host memory are not expected here. */
 FAKE(cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),
-	fake_call((struct stream *)stream, (struct call){.to = (void *)(uintptr_t)to, .from = (void *)(uintptr_t)from,
+	fake_call((struct stream *)stream, &(struct call){.to = (void *)(uintptr_t)to, .from = (void *)(uintptr_t)from,
 							 .bytes = bytes});)
 FAKE(cuMemsetD8Async, (CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream),
 	memset((void *)(uintptr_t)at, value, bytes);)
@@ -259,32 +256,9 @@ FAKE(cuPointerGetAttribute, (void *value, CUpointer_attribute which, CUdeviceptr
 
 /* ---- NVRTC ---- */
 
-static const char fake_made[] = "\177ELF of nothing";
 #define FAKE_RTC(name) nvrtc##name
-#define FAKE_RTC_FILE "FAKE_NVRTC"
-
-/* Replaces options, so that NVRTC only compiles to PTX, and quickly. Every NVRTC that knows -split also knows
- * --Ofast-compile. */
-static const char *fake_quick(const char *option)
-{
-	return !strncmp(option, "-arch=", 6) ? "-arch=compute_90" :
-	       !strncmp(option, "-split", 6) ? "--Ofast-compile=max" :
-	       strstr(option, "ptxas")	     ? NULL :
-					       option;
-}
-
+#define FAKE_RTC_LAYER "<gpuloom/dev/cuda.h>"
 #include "fake_rtc.h"
-FORWARD(int, GetPTXSize, (void *program, size_t *bytes), (program, bytes))
-FORWARD(int, GetPTX, (void *program, char *to), (program, to))
-FORWARD(int, GetLTOIRSize, (void *program, size_t *bytes), (program, bytes))
-FORWARD(int, GetLTOIR, (void *program, char *to), (program, to))
-API int nvrtcGetCUBINSize(void *program, size_t *bytes)
-{
-	*bytes = sizeof(fake_made);
-	return 0;
-}
-API int nvrtcGetCUBIN(void *program, char *to)
-{
-	memcpy(to, fake_made, sizeof(fake_made));
-	return 0;
-}
+FAKE_RTC_OUTPUT(GetCUBIN, code)
+FAKE_RTC_OUTPUT(GetPTX, log) /* nothing uses the text */
+FAKE_RTC_OUTPUT(GetLTOIR, log)

@@ -51,28 +51,10 @@ tree = T1
 END
 passed=0 failed=0
 
-# This script itself is tested over tests/gpu/fake_kernel.h.
-fake() {
-	FAKE_GPU_PLUGINS=
-	for one; do
-		case $one in
-		scheduler.use=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/sched_${one#*=}.so" ;;
-		termination.use=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/term_${one#*=}.so" ;;
-		qos.use=*) one=${one#*=} FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/qos_${one%% *}.so" ;;
-		trigger.use=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/trigger_${one#*=}.so" ;;
-		sync.use=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/sync_${one#*=}.so" ;;
-		barrier.use=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/barrier_${one#*=}.so" ;;
-		run.workload=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/workload_${one#*=}.so" ;;
-		esac
-	done
-	export FAKE_GPU_PLUGINS
-}
-
 # once LABEL STATUS ARGUMENTS...: runs one command and sets $best to its best figure.
 once() {
 	label=$1 status=$2
 	shift 2
-	fake "$@"
 	"$limit" 300 $wrap "$G" run "$tmp/gpu.ini" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
 	got=$?
 	if [ "$got" -ne "$status" ]; then
@@ -99,7 +81,6 @@ every() {
 either() {
 	name=$1
 	shift
-	fake "$@"
 	"$limit" 150 "$G" run "$tmp/gpu.ini" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
 	got=$?
 	if [ $got -eq 0 ]; then

@@ -22,18 +22,19 @@ API hipError_t hipGetDevicePropertiesR0600(void *properties, int device);
 
 FAKE(hipModuleLaunchCooperativeKernel, (hipFunction_t f, unsigned gx, unsigned gy, unsigned gz,
      unsigned bx, unsigned by, unsigned bz, unsigned shared, hipStream_t stream, void **parameters),
-	return fake_launch((struct module *)f, fake_stream(stream), parameters[0]) == 0 ? hipSuccess :
-									       hipErrorLaunchFailure;)
+	return fake_launch((struct module *)f, fake_stream(stream), gx, bx, parameters[0]) ? hipSuccess :
+												hipErrorLaunchFailure;)
 
 FAKE(hipModuleLaunchKernel, (hipFunction_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
      unsigned bz, unsigned shared, hipStream_t stream, void **parameters, void **extra),
-	fake_launch_step((struct module *)f, stream, parameters[0]);)
+	return fake_launch((struct module *)f, fake_stream(stream), gx, bx, parameters[0]) ? hipSuccess :
+												hipErrorLaunchFailure;)
 FAKE(hipStreamWriteValue64, (hipStream_t stream, void *at, uint64_t value, unsigned flags),
-	fake_call((struct stream *)stream, (struct call){.word = at, .value = value});)
+	fake_call((struct stream *)stream, &(struct call){.word = at, .value = value});)
 FAKE(hipStreamWaitValue64, (hipStream_t stream, void *at, uint64_t value, unsigned flags, uint64_t mask),
 	if (flags != hipStreamWaitValueGte || ~mask)
 		return hipErrorInvalidValue;
-	fake_call((struct stream *)stream, (struct call){.word = at, .value = value, .awaits = 1});)
+	fake_call((struct stream *)stream, &(struct call){.word = at, .value = value, .awaits = 1});)
 
 API hipError_t hipStreamQuery(hipStream_t stream)
 {
@@ -46,17 +47,14 @@ API hipError_t hipStreamQuery(hipStream_t stream)
 }
 
 FAKE(hipModuleLoadData, (hipModule_t *module, const void *image),
-	if (memcmp(image, "\177ELF", 4) != 0)
-		return hipErrorInvalidImage;
-	*module = calloc(1, sizeof(struct module));)
-FAKE(hipModuleUnload, (hipModule_t module), free(module);)
+	*module = (hipModule_t)fake_load(image);
+	return *module ? hipSuccess : hipErrorInvalidImage;)
+FAKE(hipModuleUnload, (hipModule_t module), fake_unload((struct module *)module);)
 FAKE(hipModuleGetFunction, (hipFunction_t *function, hipModule_t module, const char *name),
 	*function = (hipFunction_t)module;
 	return fake_has_kernel((struct module *)module, name) ? hipSuccess : hipErrorNotFound;)
 FAKE(hipModuleGetGlobal, (hipDeviceptr_t *at, size_t *bytes, hipModule_t module, const char *name),
-	struct module *m = (struct module *)module;
-	*at = &m->launch;
-	*bytes = sizeof(m->launch);
+	*at = fake_record((struct module *)module, bytes);
 	return strcmp(name, "loom_gpu") ? hipErrorNotFound : hipSuccess;)
 FAKE(hipFuncGetAttribute, (int *value, hipFunction_attribute which, hipFunction_t function),
 	*value = which == HIP_FUNC_ATTRIBUTE_NUM_REGS ? 64 : 0;)
@@ -176,24 +174,7 @@ FAKE(hipStreamIsCapturing, (hipStream_t stream, hipStreamCaptureStatus *status),
 
 /* ---- hipRTC ---- */
 
-/* A code object whose note gives the number of registers. */
-static const char fake_made[] = "\177ELF \xab.vgpr_count\x40 of nothing";
 #define FAKE_RTC(name) hiprtc##name
-#define FAKE_RTC_FILE "FAKE_HIPRTC"
-
-static const char *fake_quick(const char *option)
-{
-	return strcmp(option, "-O3") ? option : "-fsyntax-only";
-}
-
+#define FAKE_RTC_LAYER "<gpuloom/dev/hip.h>"
 #include "fake_rtc.h"
-API int hiprtcGetCodeSize(void *program, size_t *bytes)
-{
-	*bytes = sizeof(fake_made);
-	return 0;
-}
-API int hiprtcGetCode(void *program, char *to)
-{
-	memcpy(to, fake_made, sizeof(fake_made));
-	return 0;
-}
+FAKE_RTC_OUTPUT(GetCode, code)

@@ -120,7 +120,7 @@ struct loom_gpu_launch {
 	uint32_t workers;      /* number of workers of the stack */
 	uint32_t first, count; /* first worker of this launch, and number of its workers */
 	uint32_t tasks;
-	uint32_t unused;
+	uint32_t small; /* 1: the scheduler can run small samples */
 	uint64_t seed;
 	uint64_t steps; /* number of steps of a sample, if each step is a launch */
 	const struct loom_reset *reset; /* [resets] */
@@ -129,8 +129,6 @@ struct loom_gpu_launch {
 	char *trace;          /* struct loom_trace of each worker of the stack; NULL: no trace */
 	uint64_t trace_bytes; /* distance in bytes from one worker's trace to the next */
 	char *segment[LOOM_MAX_SEGMENTS];
-	uint32_t small; /* 1: the scheduler can run small samples */
-	uint32_t quick; /* 1: the program has quick.dev.h; read by tests/gpu/fake_kernel.h */
 };
 #define LOOM_GPU_NONE 0xffffffffu
 

@@ -80,7 +80,6 @@ static int fill(struct gpu *d, struct launch *l, struct loom_gpu_launch *record,
 	l->tasks = l->kept ? (uint64_t)(uintptr_t)pointer(&v, what->tasks) : 0;
 	record->steps = l->chain.what ? l->chain.what->steps : 0;
 	record->small = (uint32_t)l->may_be_small;
-	record->quick = d->options->quick;
 	for (uint32_t i = 1; i < what->segments; i++)
 		record->segment[i] = (char *)(uintptr_t)v.at[i];
 	return 0;
