@@ -94,15 +94,11 @@ const struct loom__usage loom__rerun_usage = {
 
 static int print(const struct loom__cli *cli, const struct run_args *a, const struct loom_result *r)
 {
-	cJSON *doc = loom__must(loom__result_document(r)), *command = loom__json_add_array(doc, "command");
-	loom__json_append_text(command, "gpuloom");
-	for (int i = 0; i < cli->argc; i++)
-		loom__json_append_text(command, cli->argv[i]);
-	loom__must(loom__json_broken(doc) ? NULL : doc);
+	cJSON *doc = loom__must(loom__result_document(r));
+	loom__command_line(doc, cli->argc, cli->argv);
 	loom__result_warn(doc);
 	if (a->conf.file.n == 1 && loom__input_kind(a->conf.file.at[0]) == LOOM__INPUT_DOCUMENT && !a->quiet)
 		loom__rerun_tell(cli, a->conf.file.at[0], doc);
-	loom__must(loom__json_broken(doc) ? NULL : doc);
 	char *json = a->json ? loom__must(loom__json_print(doc, 1)) : NULL;
 	struct loom__text text = {0};
 	int there = 0, status = json ? loom__put_result(cli, a->json, json, &there) : LOOM_EXIT_OK;
@@ -228,8 +224,6 @@ static int run_sweep(const struct loom__cli *cli, struct run_args *a, const stru
 	w->lines = loom__names_stdout(a->json ? a->json : spec->opts.output);
 	w->quiet = a->quiet;
 	w->log = a->log;
-	w->argc = cli->argc;
-	w->argv = cli->argv;
 	return status ? status : loom__sweep_conf(cli, &a->conf, spec, w);
 }
 
