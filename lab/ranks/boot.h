@@ -18,8 +18,6 @@ struct loom__boot {
 	enum loom__boot_how how;
 	int fd;        /* the connection to the hub; -1: none */
 	uint32_t turn; /* number of exchanges so far */
-	/* number of the rank among the ranks of this host; number of ranks of this host (0: not known) */
-	uint32_t local_rank, local_ranks;
 };
 
 #define LOOM__BOOT_RANKS 1024u /* maximum number of ranks of one job */

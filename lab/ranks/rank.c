@@ -176,9 +176,7 @@ static int serve(struct loom__boot *boot, uint32_t n, loom__boot_say *say, void 
 							      .allgather = allgather,
 							      .launched = 1},
 						    .how = LOOM__BOOT_FORK,
-						    .fd = fd,
-						    .local_rank = r,
-						    .local_ranks = n};
+						    .fd = fd};
 			take_cores(r, n);
 			rc = start_watch(boot, err);
 		} else if (pid < 0) {

@@ -23,7 +23,7 @@ struct run_args {
 	const char *json, *ranks, *trace, *derive;
 	struct loom__derived derived;
 	uint32_t trace_every, log;
-	uint8_t quiet, watch, no_sweep, verbose, workers;
+	uint8_t quiet, no_sweep, verbose, workers;
 	struct loom__sweep_params sweep;
 };
 
@@ -44,7 +44,6 @@ static const struct loom__option options[] = {
      LOOM__AT(struct run_args, verbose, BOOL), .letter = 'v'},
     {"workers", NULL, "show the counters of each worker, in place of their lowest, median and highest values",
      LOOM__AT(struct run_args, workers, BOOL)},
-    {"watch", NULL, "show the activity of every worker after each sample", LOOM__AT(struct run_args, watch, BOOL)},
     {"trace", "FILE",
      "write the timeline of the last execution (steals, idle times, a sample of the tasks) for "
      "chrome://tracing or Perfetto",
@@ -159,8 +158,7 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 	int first = !ranks || !ranks->rank; /* rank 0 prints for all ranks */
 	struct beside beside = {.watch = {.cli = cli,
 					  .line = cli->err_is_tty && !a->quiet && first,
-					  .silent = (a->quiet && !a->watch) || !first,
-					  .workers = a->watch && first},
+					  .silent = a->quiet || !first},
 				.derived = &a->derived};
 	struct loom__run_hooks hooks = {
 		.begin = loom__facts_begin, .sample = after_sample, .beat = while_running,
@@ -203,7 +201,6 @@ static int check_sweep(const struct loom__cli *cli, const struct run_args *a)
 {
 	const char *option = a->ranks    ? "--ranks"
 			     : a->trace  ? "--trace"
-			     : a->watch  ? "--watch"
 			     : a->derive ? "--derive"
 					 : NULL;
 	struct loom__boot_plan plan;
