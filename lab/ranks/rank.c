@@ -113,8 +113,7 @@ static pid_t spawn(struct loom__member *member, uint32_t rank, int *fd)
 	close(pair[1]);
 	if (pid < 0)
 		close(pair[0]);
-	member[rank].link = (struct loom__link){.fd = pid < 0 ? -1 : pair[0],
-						.in = {.kinds = LOOM__HUB_ACCEPTS, .most = LOOM__GIVE_MOST}};
+	member[rank].link = (struct loom__link){.fd = pid < 0 ? -1 : pair[0]};
 	member[rank].pid = pid;
 	errno = failed;
 	return pid;
