@@ -12,21 +12,13 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "gpu_must.h"
+#include "times.h"
 
 #define ENTRIES (1u << 16)
 #define QUARTER (ENTRIES / 4)
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 struct ring {
 	uint64_t tail, pad[7];
@@ -54,8 +46,7 @@ __global__ void produce(volatile struct ring *ring, uint64_t n, uint64_t *seen)
 
 struct count {
 	struct ring *ring;
-	uint64_t n;
-	double first, last;
+	uint64_t n, first, last;
 };
 
 static void *count(void *arg)
@@ -69,7 +60,7 @@ static void *count(void *arg)
 			at++;
 		if (at == from)
 			continue;
-		c->last = now();
+		c->last = now_ns();
 		if (!from)
 			c->first = c->last;
 		__atomic_store_n(&c->ring->tail, at, __ATOMIC_RELEASE);
@@ -88,7 +79,7 @@ static double stores(struct ring *host, struct ring *dev, uint64_t *seen, int bl
 	produce<<<blocks, threads>>>(dev, n, seen);
 	pthread_join(thread, NULL);
 	MUST(cudaDeviceSynchronize());
-	return (double)n / (c.last - c.first);
+	return (double)n / (double)(c.last - c.first) * 1e9;
 }
 
 __global__ void ping(uint64_t *up, const uint64_t *down, uint64_t n)
@@ -116,12 +107,6 @@ __global__ void nothing(void)
 {
 }
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 int main(void)
 {
 	struct ring *host, *dev;
@@ -142,34 +127,32 @@ int main(void)
 		double best[3];
 		for (double &b : best)
 			b = stores(host, dev, seen, s.blocks, s.threads, s.n);
-		qsort(best, 3, sizeof(*best), ascending);
-		printf("%s %.4g\n", s.name, best[1]);
+		printf("%s %.4g\n", s.name, median(best, 3));
 	}
 	MUST(cudaHostAlloc(&words, 128, cudaHostAllocMapped));
 	MUST(cudaHostGetDevicePointer(&words_dev, words, 0));
 	memset(words, 0, 128);
 	const uint64_t trips = 100000;
-	double begin = now();
+	uint64_t begin = now_ns();
 	ping<<<1, 1>>>(words_dev, words_dev + 8, trips);
 	for (uint64_t i = 1; i <= trips; i++) {
 		while (__atomic_load_n(words, __ATOMIC_ACQUIRE) < i)
 			;
 		__atomic_store_n(words + 8, i, __ATOMIC_RELEASE);
 	}
-	printf("round_trip_us %.3f\n", (now() - begin) / (double)trips * 1e6);
+	printf("round_trip_us %.3f\n", (double)(now_ns() - begin) / (double)trips / 1e3);
 	MUST(cudaDeviceSynchronize());
 	memset(words, 0, 128);
 	load<<<1, 1>>>(words_dev, 10000, words_dev + 8);
 	MUST(cudaDeviceSynchronize());
 	printf("load_us %.3f\n", (double)words[8] / 10000 / 1e3);
-	double took[1001];
-	for (double &t : took) {
-		begin = now();
+	uint64_t took[1001];
+	for (uint64_t &t : took) {
+		begin = now_ns();
 		nothing<<<1, 32>>>();
 		MUST(cudaDeviceSynchronize());
-		t = now() - begin;
+		t = now_ns() - begin;
 	}
-	qsort(took, 1001, sizeof(*took), ascending);
-	printf("launch_us %.2f\n", took[500] * 1e6);
+	printf("launch_us %.2f\n", (double)median(took, 1001) / 1e3);
 	return 0;
 }

@@ -17,6 +17,21 @@
 		}                                                                                  \
 	} while (0)
 
+enum { NOT_HERE = 77 }; /* exit status: the measurement is not possible on this machine */
+
+/* Returns 1 if there are two GPUs that reach each other's memory. Otherwise says so. */
+static inline int two_gpus(void)
+{
+	int devices = 0, there = 0, back = 0;
+	if (cudaGetDeviceCount(&devices) == cudaSuccess && devices >= 2) {
+		MUST(cudaDeviceCanAccessPeer(&there, 0, 1));
+		MUST(cudaDeviceCanAccessPeer(&back, 1, 0));
+	}
+	if (!there || !back)
+		fprintf(stderr, "no two GPUs here that reach each other's memory\n");
+	return there && back;
+}
+
 /* Returns the GPU time in us of the work that once() launches. */
 template <class F> static float gpu_us(F once)
 {

@@ -14,10 +14,9 @@
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
 #include "gpu_must.h"
+#include "times.h"
 
 #define ROUNDS 20000u
 #define MOST (8u << 20)
@@ -26,11 +25,9 @@ static const size_t sizes[] = {8, 4 << 10, 64 << 10, 256 << 10, 1 << 20, MOST};
 static cudaStream_t stream[2];
 static void *from[2], *to[2];
 
-static double now(void)
+static double us_since(uint64_t begin)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+	return (double)(now_ns() - begin) / 1e3;
 }
 
 __global__ void ping(uint64_t *theirs, const uint64_t *mine, int first, int release)
@@ -62,29 +59,29 @@ static double round_trip_us(int release)
 		MUST(cudaMemset(from[d], 0, 8));
 		MUST(cudaDeviceSynchronize());
 	}
-	double begin = now();
+	uint64_t begin = now_ns();
 	for (int d = 0; d < 2; d++) {
 		MUST(cudaSetDevice(d));
 		ping<<<1, 1, 0, stream[d]>>>((uint64_t *)from[1 - d], (const uint64_t *)from[d], d == 0, release);
 		MUST(cudaGetLastError());
 	}
 	wait_for_both();
-	return (now() - begin) / ROUNDS * 1e6;
+	return us_since(begin) / ROUNDS;
 }
 
 static double copy_us(size_t bytes)
 {
-	double begin = 0;
+	uint64_t begin = 0;
 	for (int i = -10; i < 100; i++) {
 		if (i == 0) {
 			wait_for_both();
-			begin = now();
+			begin = now_ns();
 		}
 		for (int d = 0; d < 2; d++)
 			MUST(cudaMemcpyPeerAsync(to[1 - d], 1 - d, from[d], d, bytes, stream[d]));
 	}
 	wait_for_both();
-	return (now() - begin) / 100 * 1e6;
+	return us_since(begin) / 100;
 }
 
 /* ---- copies that a host thread starts and awaits ------------------------------------------- */
@@ -109,24 +106,21 @@ static void copies_by_host(void)
 			void *host = kind == 2 ? pageable : pinned;
 			double start = 0, whole = 0;
 			for (int i = -100; i < 2000; i++) {
-				double begin = now();
+				uint64_t begin = now_ns();
 				MUST(cudaMemcpyAsync(w == 0 ? host : w == 1 ? from[0] : to[1], w == 1 ? host : from[0], 8,
 						     cudaMemcpyDefault, stream[0]));
 				if (kind == 0 && store(stream[0], (uint64_t)view, ++n, 0))
 					return;
-				double started = now();
+				start += i < 0 ? 0 : us_since(begin);
 				if (kind != 0)
 					MUST(cudaStreamSynchronize(stream[0]));
 				while (kind == 0 && *word != n)
 					;
-				if (i >= 0) {
-					start += started - begin;
-					whole += now() - begin;
-				}
+				whole += i < 0 ? 0 : us_since(begin);
 			}
 			if (kind == 0)
-				printf("start_%s_us %.3f\n", way[w], start / 2000 * 1e6);
-			printf("%s_%s_us %.3f\n", kind == 0 ? "word" : kind == 1 ? "sync" : "pageable", way[w], whole / 2000 * 1e6);
+				printf("start_%s_us %.3f\n", way[w], start / 2000);
+			printf("%s_%s_us %.3f\n", kind == 0 ? "word" : kind == 1 ? "sync" : "pageable", way[w], whole / 2000);
 		}
 }
 
@@ -144,11 +138,11 @@ static int nccl_us(init_all *init, all_reduce *reduce, group *begin_group, group
 	if (init(comm, 2, device))
 		return 1;
 	for (size_t bytes : sizes) {
-		double begin = 0;
+		uint64_t begin = 0;
 		for (int i = -20; i < 200; i++) {
 			if (i == 0) {
 				wait_for_both();
-				begin = now();
+				begin = now_ns();
 			}
 			int rc = begin_group();
 			for (int d = 0; d < 2 && !rc; d++)
@@ -157,23 +151,16 @@ static int nccl_us(init_all *init, all_reduce *reduce, group *begin_group, group
 				return 1;
 		}
 		wait_for_both();
-		printf("nccl_%zu_us %.3f\n", bytes, (now() - begin) / 200 * 1e6);
+		printf("nccl_%zu_us %.3f\n", bytes, us_since(begin) / 200);
 	}
 	return 0;
 }
 
 int main(void)
 {
-	int devices = 0, there = 0, back = 0;
 	setvbuf(stdout, NULL, _IOLBF, 0); /* so the lines before a time limit are not lost */
-	if (cudaGetDeviceCount(&devices) == cudaSuccess && devices >= 2) {
-		MUST(cudaDeviceCanAccessPeer(&there, 0, 1));
-		MUST(cudaDeviceCanAccessPeer(&back, 1, 0));
-	}
-	if (!there || !back) {
-		fprintf(stderr, "no two GPUs here that reach each other's memory\n");
-		return 77;
-	}
+	if (!two_gpus())
+		return NOT_HERE;
 	for (int d = 0; d < 2; d++) {
 		MUST(cudaSetDevice(d));
 		MUST(cudaDeviceEnablePeerAccess(1 - d, 0));

@@ -18,7 +18,6 @@
 #include "gpu_must.h"
 
 enum {
-	NOT_HERE = 77,   /* exit status: the measurement is not possible on this machine */
 	LAUNCHES = 5,    /* timed launches, of which the median counts; one more comes first, and is not counted */
 	MESSAGES = 2000, /* of each rank in a launch */
 	CHECKED = 50,    /* rounds of meetings and sums that are compared one by one, in a part that is not timed */
@@ -55,16 +54,8 @@ static void two_share(struct two *two, int rank, void *id, size_t bytes)
 /* Selects the GPU of this rank. Ends the process if there are no two GPUs that reach each other. */
 static void two_select(int rank)
 {
-	int devices = 0, there = 0, back = 0;
-	if (cudaGetDeviceCount(&devices) == cudaSuccess && devices >= 2) {
-		MUST(cudaDeviceCanAccessPeer(&there, 0, 1));
-		MUST(cudaDeviceCanAccessPeer(&back, 1, 0));
-	}
-	if (!there || !back) {
-		if (rank == 0)
-			fprintf(stderr, "no two GPUs here that reach each other's memory\n");
+	if (!two_gpus())
 		exit(NOT_HERE);
-	}
 	MUST(cudaSetDevice(rank));
 }
 

@@ -224,8 +224,8 @@ case $B in *address* | *thread* | *undefined*) ;; *) # a sanitizer reports crash
 	crash 132 ill "worker [01] of cpu:0 executed an illegal instruction .SIGILL., in $place"
 	crash 139 stack "worker [01] of cpu:0 overflowed its stack .SIGSEGV., in $place"
 	crash 139 jump "worker [01] of cpu:0 crashed .*, in a jump to 0x0, .* called by $place"
-	crash 139 libc "worker [01] of cpu:0 crashed .*, in lib.*, probably called by $place"
-	crash 134 abort "worker [01] of cpu:0 was aborted .SIGABRT., in lib.*, probably called by $place"
+	crash 139 libc "worker [01] of cpu:0 crashed .*, in lib.*, called by $place"
+	crash 134 abort "worker [01] of cpu:0 was aborted .SIGABRT., in lib.*, called by $place"
 	crash 139 init "the main thread crashed .*, in $place"
 	crash 1 null "worker [01] of cpu:0 crashed .*, in $place" --set device.cpu.isolation=process
 	grep -q 'cpu:0: its process .* was killed by signal 11' "$tmp/err" || fail 'the device does not report the signal'

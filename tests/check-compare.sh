@@ -135,7 +135,7 @@ for term in 'dumb', '', None:
         out += piece
     assert os.waitpid(pid, 0)[1] == 0 and out and b'\x1b' not in out, (term, out)
 PY
-for command in 'run conf/fib.ini --watch --samples 3' 'list' "compare $tmp/a.ini $tmp/b.ini --spread 0 --blocks 2 --samples-per-block 2" \
+for command in 'run conf/fib.ini --samples 3' 'list' "compare $tmp/a.ini $tmp/b.ini --spread 0 --blocks 2 --samples-per-block 2" \
 	"sweep $tmp/a.ini --vary run.seed=1,2 --samples 2 --restart -o $tmp/dumb.jsonl"; do
 	python3 "$tmp/dumb.py" "$G" $command || fail "control sequences on a dumb terminal: $command"
 done

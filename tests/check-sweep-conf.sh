@@ -70,7 +70,7 @@ expect 2 'run.seed=7: error: run.seed is varied by --vary' "$G" sweep "$tmp/p.in
 expect 2 'GPULOOM_RUN__SEED: .*varied' env GPULOOM_RUN__SEED=7 "$G" run "$tmp/s.ini"
 expect 2 'varied twice' "$G" sweep "$tmp/s.ini" --vary run.seed=3 --vary run.seed=4
 expect 2 'vary seed=3: not of the form' "$G" sweep "$tmp/s.ini" --vary seed=3
-expect 2 'design ful: error: .*did you mean .full' "$G" sweep "$tmp/s.ini" --design ful
+expect 2 'only .*not varied' "$G" sweep "$tmp/s.ini" --only run.sed=1
 expect 0 '1 sample' "$G" run "$tmp/s.ini" --set run.seed=7 --samples 1 --no-sweep
 expect 2 'trace requires a single run' "$G" run "$tmp/s.ini" --trace "$tmp/t"
 expect 2 'resume requires a conf with .sweep.' "$G" run "$tmp/p.ini" --resume
@@ -91,8 +91,8 @@ wrong() { # PATTERN LINE...: lines at the end of the conf, from line 8 on
 }
 seeds='[sweep.run]
 seed = 1, 2'
-wrong "w.ini:9:1: error: .*'desgin'.*did you mean 'design'" '[sweep]' 'desgin = one' "$seeds"
-wrong 'w.ini:8: error: .sweep. varies nothing' '[sweep]' 'design = one'
+wrong "w.ini:9:1: error: .*'budgte'.*did you mean 'budget'" '[sweep]' 'budgte = 1m' "$seeds"
+wrong 'w.ini:8: error: .sweep. varies nothing' '[sweep]' 'budget = 1m'
 wrong 'w.ini:9:10: error: .*two metrics' '[sweep]' 'pareto = seconds' "$seeds"
 wrong 'w.ini:9:8: error: .*did you mean forest' '[sweep]' 'plot = forst' "$seeds"
 wrong 'w.ini:9:10: error: .*end in .html' '[sweep]' 'report = x.exe' "$seeds"

@@ -303,12 +303,22 @@ seed=$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["tests"][
 expect 5 "\"seed\":.*$seed" "$G" validate "$so" --only term.fuzz --fuzz 5s --seed "$seed" --json
 expect 0 'sched.each_task_once' "$G" validate --list
 
-"$G" run conf/fib.ini --set workload.fib.n=15 --samples 3 --quiet --watch >/dev/null 2>"$tmp/w" || fail 'run --watch'
-grep -q 'sample 3/3' "$tmp/w" || fail 'plain lines of --watch'
-# A long sample reports its progress.
+# On a terminal, a long sample reports its progress.
 exec_conf "$tmp/long.ini" 'sleep 2.5'
-expect 0 'sample 1/1  in progress for [0-9]+ s of at most' "$G" run "$tmp/long.ini" --samples 1 --watch --quiet \
-	--set run.warmup=0
+python3 - "$G" run "$tmp/long.ini" --samples 1 --set run.warmup=0 <<'PY' || fail 'the progress of a long sample'
+import os, pty, re, sys
+pid, fd = pty.fork()
+if not pid:
+    os.environ['TERM'] = 'xterm'
+    os.execvp(sys.argv[1], sys.argv[1:])
+out = b''
+try:
+    while piece := os.read(fd, 65536):
+        out += piece
+except OSError: # the terminal is closed
+    pass
+assert os.waitpid(pid, 0)[1] == 0 and re.search(rb'sample 1/1  in progress for [0-9]+ s of at most', out), out
+PY
 expect 0 '^validate$' "$G" complete val
 expect 0 '^scheduler.static.local_queue=$' "$G" complete scheduler.static. run --set
 expect 0 '^device.cpu.isolation=process$' "$G" complete device.cpu.isolation= run --set

@@ -516,9 +516,8 @@ TEST(environment)
 			       "GPULOOM_SCHEDULER_MGWS__COUNT= 3 ",
 			       "GPULOOM_A_B__NAME=x",
 			       "GPULOOM_PLUGIN_PATH=/p",
-			       "GPULOOM_LOG=debug",
 			       "GPULOOM_RUN__SAMPELS=3",
-			       "GPULOOM_LOGG=debug",
+			       "GPULOOM_LIBRAY=/x",
 			       "GPULOOM_NOTHING__LIKE_IT=1",
 			       "GPULOOM_RUN__SAMPLES=\xff",
 			       "GPULOOM_LIBRARY=/usr/lib/libgpuloom.so.0",
@@ -552,7 +551,7 @@ TEST(environment)
 		CU_ASSERT_EQUAL(loom__config_unknown(cfg, &diag), late ? LOOM_EINVAL : 0);
 		reported("GPULOOM_RUN__SAMPLES: error: this is not UTF-8 text\n"
 		     "GPULOOM_RUN__SAMPELS: warning: unknown variable; did you mean 'GPULOOM_RUN__SAMPLES'?\n"
-		     "GPULOOM_LOGG: warning: unknown variable; did you mean 'GPULOOM_LOG'?\n"
+		     "GPULOOM_LIBRAY: warning: unknown variable; did you mean 'GPULOOM_LIBRARY'?\n"
 		     "GPULOOM_NOTHING__LIKE_IT: warning: unknown variable");
 		/* gpuloom does not warn about variables that have another meaning for gpuloom or for other programs. A
 		 * second environment adds to the first. */

@@ -2,7 +2,7 @@
 /* Tests a program that embeds a stack: many runs, several stacks, tasks and memory that are added after the first run,
  * and runs that are stopped, exceed their time, are rejected, or run while the caller continues. Between runs, no
  * thread is started and no file is opened. */
-#include "support.h"
+#include "embedder.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -26,42 +26,14 @@
 
 /* ---- stacks ---- */
 
-struct embedder {
-	struct loom_config *cfg;
-	struct loom_stack *stack;
-	struct loom_error err;
-	uint32_t tag;
-	loom_ref ref;
-	void *host; /* the address at which the caller accesses `ref` */
-};
-
-static void ok(struct embedder *e, int rc)
-{
-	if (rc)
-		fprintf(stderr, "%s\n", e->err.text);
-	CU_ASSERT_EQUAL_FATAL(rc, 0);
-}
-
 static const char *caller = "no"; /* whether the thread that calls run() executes tasks itself */
-
-static void set(struct embedder *e, const char *section, const char *key, const char *value)
-{
-	ok(e, loom_config_set(e->cfg, section, key, value, &e->err));
-}
 
 static void configure(struct embedder *e, const char *devices, const char *workers)
 {
-	char path[4096];
-	*e = (struct embedder){0};
-	snprintf(path, sizeof(path), "%s/plugins", test_build_dir());
-	ok(e, loom_config_create(&e->cfg, &e->err));
-	set(e, "gpuloom", "plugin_path", path);
-	set(e, "run", "devices", devices);
+	embedder_begin(e, devices);
 	set(e, "device.cpu", "workers", workers);
-	set(e, "device.cpu", "oversubscribe", "yes");
 	set(e, "device.cpu", "caller", caller);
 	set(e, "transport", "use", "host");
-	set(e, "scheduler", "use", "mgws");
 	set(e, "termination", "use", "counter");
 }
 
@@ -83,26 +55,6 @@ static void submit(struct embedder *e, uint64_t n, uint64_t how)
 	struct loom_task t = {.tag = e->tag, .param = {how}, .data = {.ref = e->ref, .bytes = 4096}};
 	for (uint64_t i = 0; i < n; i++)
 		ok(e, loom_stack_submit(e->stack, &t, 1, &e->err));
-}
-
-static int run(struct embedder *e)
-{
-	return loom_stack_run(e->stack, NULL, &e->err);
-}
-
-/* Workers of a run that was stopped may leave late on a busy machine. Until then runs are refused. */
-static int run_after_stop(struct embedder *e)
-{
-	int rc;
-	while ((rc = run(e)) == LOOM_EBUSY)
-		usleep(1000);
-	return rc;
-}
-
-static void shut(struct embedder *e)
-{
-	loom_stack_close(e->stack);
-	loom_config_destroy(e->cfg);
 }
 
 /* ---- tasks ---- */

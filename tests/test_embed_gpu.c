@@ -4,7 +4,7 @@
  * program over a driver without a GPU. On a real GPU, call TEST_GPU=cuda:0 build/tests/test_embed_gpu. The environment
  * has: TEST_GPU, the devices; TEST_GPU_RESIDENT, the time for which workers stay after a run; TEST_GPU_RUNS, the number
  * of runs that are stopped (300); TEST_GPU_QUICK, set for quick = yes; TEST_GPU_APART, set if two devices are two GPUs. */
-#include "support.h"
+#include "embedder.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -20,29 +20,6 @@
 
 /* The same constants as in tests/gpu/embed_task.dev.h. */
 enum { EMBED_COUNT, EMBED_TREE, EMBED_SPIN, EMBED_FAIL, EMBED_TRAP };
-
-struct embedder {
-	struct loom_config *cfg;
-	struct loom_stack *stack;
-	struct loom_error err;
-	uint32_t tag;
-	loom_ref ref;
-	void *host;
-	uint64_t runs; /* in the test of two stacks, the number of correct runs */
-};
-
-#define ok(e, call) check(__LINE__, e, call)
-static void check(int line, struct embedder *e, int rc)
-{
-	if (rc)
-		fprintf(stderr, "line %d: %s\n", line, e->err.text);
-	CU_ASSERT_EQUAL_FATAL(rc, 0);
-}
-
-static void set(struct embedder *e, const char *section, const char *key, const char *value)
-{
-	ok(e, loom_config_set(e->cfg, section, key, value, &e->err));
-}
 
 static uint32_t devices(void)
 {
@@ -67,18 +44,12 @@ static int resident(void)
 static void open_with(struct embedder *e, const char *workers, const char *timeout)
 {
 	static const char *const name[] = {"embed_task"};
-	char path[4096];
-	*e = (struct embedder){0};
-	snprintf(path, sizeof(path), "%s/plugins", test_build_dir());
-	ok(e, loom_config_create(&e->cfg, &e->err));
-	set(e, "gpuloom", "plugin_path", path);
-	set(e, "run", "devices", getenv("TEST_GPU"));
+	embedder_begin(e, getenv("TEST_GPU"));
 	set(e, "run", "timeout", timeout);
 	set(e, "device.gpu", "workers", workers);
 	if (devices() > 1 && !getenv("TEST_GPU_APART"))
 		set(e, strstr(getenv("TEST_GPU"), "hip") ? "device.hip.1" : "device.cuda.1", "gpu", "0");
 	set(e, "device.cpu", "workers", "2");
-	set(e, "device.cpu", "oversubscribe", "yes");
 	if (getenv("TEST_GPU_QUICK"))
 		set(e, "device.gpu", "quick", "yes");
 	if (resident()) {
@@ -86,17 +57,10 @@ static void open_with(struct embedder *e, const char *workers, const char *timeo
 		set(e, "device.gpu", "idle", getenv("TEST_GPU_RESIDENT"));
 	}
 	set(e, "transport", "use", "p2p");
-	set(e, "scheduler", "use", "mgws");
 	set(e, "termination", "use", "hcounter");
 	ok(e, loom_stack_open(e->cfg, NULL, &e->stack, &e->err));
 	ok(e, loom_stack_source(e->stack, "tests/gpu/embed_task.dev.h", NULL, name, 1, &e->tag, &e->err));
 	ok(e, loom_stack_alloc(e->stack, LOOM_MAX_DEVICES * 64, &e->ref, &e->host, &e->err));
-}
-
-static void shut(struct embedder *e)
-{
-	loom_stack_close(e->stack);
-	loom_config_destroy(e->cfg);
 }
 
 static void submit(struct embedder *e, uint64_t n, uint64_t what, uint64_t param)
@@ -104,21 +68,6 @@ static void submit(struct embedder *e, uint64_t n, uint64_t what, uint64_t param
 	struct loom_task t = {.tag = e->tag, .param = {what, param}, .data = {.ref = e->ref}};
 	for (uint64_t i = 0; i < n; i++)
 		ok(e, loom_stack_submit(e->stack, &t, 1, &e->err));
-}
-
-static int run(struct embedder *e)
-{
-	return loom_stack_run(e->stack, NULL, &e->err);
-}
-
-/* Repeats a run until it is accepted. On a busy machine, the workers of a stopped run may take more than a second to
- * leave. */
-static int run_soon(struct embedder *e)
-{
-	int rc;
-	while ((rc = run(e)) == LOOM_EBUSY)
-		usleep(1000);
-	return rc;
 }
 
 /* Returns the number of tasks that ran since the last call. */
@@ -353,7 +302,7 @@ TEST(stops)
 			CU_ASSERT_EQUAL(ran(&e), 40 * 63);
 		}
 		submit(&e, 5, EMBED_TREE, 2);
-		ok(&e, run_soon(&e));
+		ok(&e, run_after_stop(&e));
 		CU_ASSERT_EQUAL(ran(&e), 35);
 	}
 	CU_ASSERT(stopped >= runs / 3);
@@ -369,10 +318,10 @@ TEST(ends)
 		REFUSED(run(&e), LOOM_ETIMEDOUT, e.err, "no end after 2 s");
 		submit(&e, 10, EMBED_COUNT, 0);
 		submit(&e, 1, EMBED_FAIL, 41);
-		REFUSED(run_soon(&e), LOOM_EIO, e.err, "worker&detail 41");
+		REFUSED(run_after_stop(&e), LOOM_EIO, e.err, "worker&detail 41");
 		ran(&e);
 		submit(&e, 10, EMBED_COUNT, 0);
-		ok(&e, run_soon(&e));
+		ok(&e, run_after_stop(&e));
 		CU_ASSERT_EQUAL(ran(&e), 10);
 	}
 	/* The stack is closed in the middle of a run. */
@@ -584,7 +533,7 @@ TEST(streams)
 	submit(&e, 2000, EMBED_COUNT, 0);
 	REFUSED(loom_stack_enqueue(e.stack, stream, &e.err), LOOM_EINVAL, e.err, "1024 at most");
 	ran(&e);
-	ok(&e, run_soon(&e));
+	ok(&e, run_after_stop(&e));
 	CU_ASSERT_EQUAL(ran(&e), 2100);
 	enqueue(&e, stream, 1, EMBED_SPIN, 0); /* the close ends this run */
 	shut(&e);
@@ -665,7 +614,7 @@ TEST(graphs_stop)
 		CU_ASSERT(ran(e) < 7ull * l.launches);
 		/* The thread may still launch the graph. */
 		submit(e, 3, EMBED_TREE, 2);
-		ok(e, run_soon(e));
+		ok(e, run_after_stop(e));
 		CU_ASSERT_EQUAL(ran(e), 21);
 		pthread_join(thread, NULL);
 		end_stream(&l);

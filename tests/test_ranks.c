@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests messages between ranks and the hub: the reader of frames with pieces of any size and invalid lengths, wrong
+/* Tests messages between ranks and the hub: frames in pieces of any size and with invalid lengths, wrong
  * messages, ranks that cannot be started, and keys of memory. */
 #include <errno.h>
 #include <gpuloom/error.h>
@@ -15,10 +15,7 @@
 
 #include "../plugins/trigger_common/fabric/fabric_key.h"
 #include "ranks/boot.h"
-#include "ranks/frame.h"
 #include "support.h"
-
-#define MEMBER (LOOM__FRAME_BIT(LOOM__FRAME_GIVE) | LOOM__FRAME_BIT(LOOM__FRAME_DONE))
 
 static size_t put(char *at, uint32_t kind, uint32_t value, const void *body, uint64_t bytes)
 {
@@ -29,51 +26,43 @@ static size_t put(char *at, uint32_t kind, uint32_t value, const void *body, uin
 	return sizeof(head) + (body ? bytes : 0);
 }
 
-/* The reader assembles complete frames, in order, from pieces of any size. */
+/* Opens a link. Returns the other end of its connection. */
+static int open_link(struct loom__link *l)
+{
+	int pair[2] = {-1, -1};
+	CU_ASSERT_FATAL(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	*l = (struct loom__link){.fd = pair[0]};
+	return pair[1];
+}
+
+/* A link assembles complete frames, in order, from pieces of any size, and never returns a part of one. */
 TEST(frames_come_in_pieces_F5)
 {
 	char in[400], text[100];
 	memset(text, 'x', sizeof(text));
-	size_t length = put(in, LOOM__FRAME_GIVE, 7, text, sizeof(text));
-	length += put(in + length, LOOM__FRAME_DONE, 3, "why", 3);
-	length += put(in + length, LOOM__FRAME_GIVE, 8, "", 0);
+	size_t length = put(in, LOOM__FRAME_GIVE, 7, text, sizeof(text)), end[3] = {length};
+	end[1] = length += put(in + length, LOOM__FRAME_DONE, 3, "why", 3);
+	end[2] = length += put(in + length, LOOM__FRAME_GIVE, 8, "", 0);
 	for (size_t piece = 1; piece <= length; piece++) {
-		struct loom__frame_reader r = {.kinds = MEMBER, .most = 100};
-		struct loom__frame f;
-		int frames = 0;
+		struct loom__link l;
+		int frames = 0, fd = open_link(&l);
 		for (size_t at = 0; at < length;) {
-			size_t used, n = length - at < piece ? length - at : piece;
-			int rc = loom__frame_take(&r, in + at, n, &used, &f);
-			at += used;
-			CU_ASSERT(rc == 1 || (rc == 0 && used == n));
-			if (rc != 1)
-				continue;
-			frames++;
-			CU_ASSERT(frames != 1 ||
-				  (f.head.value == 7 && f.head.bytes == 100 && !memcmp(f.body, text, 100)));
-			CU_ASSERT(frames != 2 || (f.head.kind == LOOM__FRAME_DONE && !strcmp(f.body, "why")));
-			CU_ASSERT(frames != 3 || (f.head.value == 8 && !f.head.bytes && !*f.body));
+			size_t n = length - at < piece ? length - at : piece;
+			CU_ASSERT_EQUAL(send(fd, in + at, n, 0), (ssize_t)n);
+			at += n;
+			while (loom__link_read(&l) == 1) {
+				frames++;
+				CU_ASSERT(frames != 1 ||
+					  (l.in.value == 7 && l.in.bytes == 100 && !memcmp(l.in_body, text, 100)));
+				CU_ASSERT(frames != 2 || (l.in.kind == LOOM__FRAME_DONE && !strcmp(l.in_body, "why")));
+				CU_ASSERT(frames != 3 || (l.in.value == 8 && !l.in.bytes && !*l.in_body));
+			}
+			CU_ASSERT_EQUAL(frames, (at >= end[0]) + (at >= end[1]) + (at >= end[2]));
 		}
-		CU_ASSERT_EQUAL(frames, 3);
-		CU_ASSERT(!r.have);
-		loom__frame_reader_free(&r);
+		close(fd);
+		CU_ASSERT(loom__link_read(&l) == -1 && errno == ECONNRESET);
+		loom__link_close(&l);
 	}
-}
-
-/* The reader does not return an incomplete frame, and reports that it is incomplete. */
-TEST(a_frame_that_is_cut_waits_F5)
-{
-	char in[64];
-	struct loom__frame_reader r = {.kinds = MEMBER, .most = 100};
-	struct loom__frame f;
-	size_t used, length = put(in, LOOM__FRAME_GIVE, 0, "12345678", 8);
-	CU_ASSERT(!r.have);
-	for (size_t at = 0; at + 1 < length; at++) {
-		CU_ASSERT_EQUAL(loom__frame_take(&r, in + at, 1, &used, &f), 0);
-		CU_ASSERT(r.have);
-	}
-	CU_ASSERT_EQUAL(loom__frame_take(&r, in + length - 1, 1, &used, &f), 1);
-	loom__frame_reader_free(&r);
 }
 
 /* A length is checked before memory is allocated, and each kind has its own bound. */
@@ -83,32 +72,30 @@ TEST(lengths_are_bounded_F2_S1)
 		uint32_t kind;
 		uint64_t bytes;
 		int code;
-	} tried[] = {{LOOM__FRAME_GIVE, UINT64_MAX, LOOM_EINVAL},
-		     {LOOM__FRAME_GIVE, UINT64_MAX - 1, LOOM_EINVAL},
-		     {LOOM__FRAME_GIVE, 1ull << 40, LOOM_EINVAL},
-		     {LOOM__FRAME_GIVE, LOOM__GIVE_MOST + 1, LOOM_EINVAL},
+	} tried[] = {{LOOM__FRAME_GIVE, UINT64_MAX, EPROTO},
+		     {LOOM__FRAME_GIVE, UINT64_MAX - 1, EPROTO},
+		     {LOOM__FRAME_GIVE, 1ull << 40, EPROTO},
+		     {LOOM__FRAME_GIVE, LOOM__GIVE_MOST + 1, EPROTO},
 		     {LOOM__FRAME_GIVE, LOOM__GIVE_MOST, 0},
-		     {LOOM__FRAME_DONE, LOOM__TEXT_MOST + 1, LOOM_EINVAL},
+		     {LOOM__FRAME_DONE, LOOM__TEXT_MOST + 1, EPROTO},
 		     {LOOM__FRAME_DONE, LOOM__TEXT_MOST, 0},
-		     {LOOM__FRAME_ALL, 0, LOOM_EINVAL},
-		     {LOOM__FRAME_END, 0, LOOM_EINVAL},
-		     {0, 0, LOOM_EINVAL},
-		     {LOOM__FRAME_KINDS, 0, LOOM_EINVAL},
-		     {32 + LOOM__FRAME_GIVE, 0, LOOM_EINVAL},
-		     {UINT32_MAX, 0, LOOM_EINVAL}};
+		     {LOOM__FRAME_ALL, 0, EPROTO},
+		     {LOOM__FRAME_END, 0, EPROTO},
+		     {0, 0, EPROTO},
+		     {LOOM__FRAME_END + 1, 0, EPROTO},
+		     {32 + LOOM__FRAME_GIVE, 0, EPROTO},
+		     {UINT32_MAX, 0, EPROTO}};
 	for (size_t i = 0; i < sizeof(tried) / sizeof(tried[0]); i++) {
-		struct loom__frame_reader r = {.kinds = MEMBER, .most = LOOM__GIVE_MOST};
-		struct loom__frame f;
+		struct loom__link l;
 		char in[64] = {0};
-		size_t used, length = put(in, tried[i].kind, 0, NULL, tried[i].bytes);
-		CU_ASSERT_EQUAL(loom__frame_take(&r, in, length + 16, &used, &f), tried[i].code);
-		CU_ASSERT(r.room <= 8192); /* there is room for the received bytes, but not for the announced length */
-		if (tried[i].code) {       /* the error is permanent */
-			CU_ASSERT_EQUAL(loom__frame_take(&r, in, length, &used, &f), tried[i].code);
-			CU_ASSERT_EQUAL(used, 0);
-			CU_ASSERT(!r.body);
-		}
-		loom__frame_reader_free(&r);
+		int fd = open_link(&l);
+		size_t length = put(in, tried[i].kind, 0, NULL, tried[i].bytes);
+		CU_ASSERT_EQUAL(send(fd, in, length + 16, 0), (ssize_t)length + 16);
+		errno = 0;
+		CU_ASSERT_EQUAL(loom__link_read(&l), tried[i].code ? -1 : 0);
+		CU_ASSERT(!tried[i].code || (errno == tried[i].code && !l.in_body));
+		close(fd);
+		loom__link_close(&l);
 	}
 }
 
@@ -176,8 +163,7 @@ TEST(the_hub_names_a_rank_that_sends_wrong_messages_D3)
 			    r ? put(frame, tried[i].kind, tried[i].value, NULL, tried[i].announced) + tried[i].sent
 			      : put(frame, LOOM__FRAME_GIVE, 0, "12345678", 8);
 			CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-			member[r].link = (struct loom__link){
-			    .fd = pair[0], .in = {.kinds = LOOM__HUB_ACCEPTS, .most = LOOM__GIVE_MOST}};
+			member[r].link = (struct loom__link){.fd = pair[0]};
 			member[r].pid = fork();
 			if (!member[r].pid) {
 				signal(SIGTERM, SIG_DFL);

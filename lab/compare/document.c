@@ -22,10 +22,7 @@ cJSON *loom__compare_document(const struct loom__compare_about *about)
 	loom__json_add_text(o, "version", loom_version());
 	loom__build_revision(o);
 	loom__json_add_time(doc, "started", time(NULL));
-	cJSON *command = loom__json_add_array(doc, "command");
-	loom__json_append_text(command, "gpuloom");
-	for (int i = 0; i < about->argc; i++)
-		loom__json_append_text(command, about->argv[i]);
+	loom__command_line(doc, about->argc, about->argv);
 	o = loom__json_add_object(doc, "design");
 	loom__json_add_number(o, "confidence", about->confidence);
 	loom__json_add_number(o, "alpha", 1 - about->confidence);

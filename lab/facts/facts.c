@@ -16,6 +16,14 @@ void loom__build_revision(cJSON *gpuloom)
 		loom__fact_none(gpuloom, "revision", "not built in a git checkout");
 }
 
+void loom__command_line(cJSON *doc, int argc, char *const *argv)
+{
+	cJSON *command = loom__json_add_array(doc, "command");
+	loom__json_append_text(command, "gpuloom");
+	for (int i = 0; i < argc; i++)
+		loom__json_append_text(command, argv[i]);
+}
+
 struct wanted {
 	const char *path;
 	char id[2 * 64 + 1];

@@ -11,6 +11,9 @@ void loom__facts_begin(void *arg, struct loom_result *r);
 /* Adds the environment a second time. Call it after the last execution. */
 void loom__facts_end(struct loom_result *r);
 
+/* Adds "command", the command line, to a document. argv[0] is the name of the command. */
+void loom__command_line(cJSON *doc, int argc, char *const *argv);
+
 /* Adds "revision", the revision of this build, to the object "gpuloom" of a document. */
 void loom__build_revision(cJSON *gpuloom);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "facts/token.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -52,6 +53,15 @@ int loom__take_group(const char **at)
 		}
 	}
 	return 0;
+}
+
+int loom__take_name(const char **list, char *name, size_t room)
+{
+	*list += strspn(*list, ", ");
+	size_t n = strcspn(*list, ", ");
+	snprintf(name, room, "%.*s", (int)n, *list);
+	*list += n;
+	return n > 0;
 }
 
 int loom__take_end(const char **at)

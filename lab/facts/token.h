@@ -14,6 +14,8 @@ int loom__take_number(const char **at, double *value);
 int loom__take_until(const char **at, const char *stops, char *word, size_t room);
 /* Moves past the parenthesis that closes the one before `at`. Parentheses in quotes do not count. */
 int loom__take_group(const char **at);
+/* Copies the next name of a list "a, b,c", cut to `room`, and moves past it. Returns 0 at the end of the list. */
+int loom__take_name(const char **list, char *name, size_t room);
 int loom__take_end(const char **at); /* returns 1 if only blanks are left */
 
 #endif

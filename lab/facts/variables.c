@@ -10,8 +10,7 @@
 #define PREFIX "GPULOOM_"
 
 /* Variables that have the prefix but set no option. */
-static const char *const reserved[] = {PREFIX "PLUGIN_PATH", PREFIX "LOG",  PREFIX "LIBRARY", PREFIX "RANK",
-				       PREFIX "RANKS",       PREFIX "ROOT", PREFIX "TOKEN",   PREFIX "TOKEN_FILE"};
+static const char *const reserved[] = {PREFIX "PLUGIN_PATH", PREFIX "LIBRARY"};
 
 static void add_upper(struct loom__text *t, const char *s)
 {

@@ -22,16 +22,6 @@ size_t loom__catalogue_find(const struct loom__catalogue *c, const char *id)
 	return SIZE_MAX;
 }
 
-static unsigned count_of(struct reader *r, const struct loom__entry *e)
-{
-	const char *end;
-	double v;
-	if (!loom__read_double(e->value, &end, &v) && !*end && v >= 0 && v < 1000 && v == (unsigned)v)
-		return (unsigned)v;
-	MISTAKE(r, e, e->value_column, "'%.40s': the number of the last one", e->value);
-	return 0;
-}
-
 static struct loom__paper *paper_of(struct reader *r, const char *id)
 {
 	struct loom__catalogue *c = r->c;
@@ -46,7 +36,7 @@ static struct loom__paper *paper_of(struct reader *r, const char *id)
 /* Reads an entry [PAPER] KEY = VALUE. */
 static void read_paper(struct reader *r, const struct loom__entry *e)
 {
-	static const char *const key[] = {"title", "authors", "where", "url", "figures", "tables"};
+	static const char *const key[] = {"title", "authors", "where", "url"};
 	struct loom__paper *p = paper_of(r, e->section);
 	const char **text[] = {&p->title, &p->authors, &p->where, &p->url};
 	size_t i = 0;
@@ -54,10 +44,6 @@ static void read_paper(struct reader *r, const struct loom__entry *e)
 		i++;
 	if (i < LOOM__COUNT(text))
 		*text[i] = e->value;
-	else if (i == LOOM__COUNT(text))
-		p->figures = count_of(r, e);
-	else if (i < LOOM__COUNT(key))
-		p->tables = count_of(r, e);
 	else
 		MISTAKE(r, e, e->column, "unknown key '%s' in [%s]%s%s%s", e->spelling, e->section,
 			LOOM__MEANT(loom__nearest(e->key, key, LOOM__COUNT(key))));

@@ -27,7 +27,7 @@ static int put(struct loom__text *out, cJSON *line)
 
 static cJSON *head_of(const struct loom__view *view, const struct loom__figure *f, double took)
 {
-	static const char *const key[] = {"schema",      "design",  "title",          "workload", "factors",
+	static const char *const key[] = {"schema",      "title",   "workload",       "factors",
 					  "constraints", "report",  "configurations", "samples",  "seed",
 					  "started",     "gpuloom", "status",         "warnings"};
 	static const char *const fact[] = {"cpu_model", "cores_online", "affinity", "kernel", "virtualisation"};

@@ -143,18 +143,23 @@ void loom__papers_list(const struct loom__catalogue *c, const struct loom__paper
 	}
 }
 
+/* Adds a claim: its name, the values of the paper and here, and the verdict. */
+static void add_claim(struct loom__grid *g, const struct loom__paper_claim *c)
+{
+	loom__grid_cell(g, 0, "%s", c->claim->name);
+	loom__grid_cell(g, 0, "%s", c->claim->paper);
+	loom__grid_cell(g, 0, "%s", FIGURE(c->value));
+	loom__grid_cell(g, 0, "%s", loom__claim_verdict_name[c->verdict]);
+}
+
 void loom__papers_verdicts(const struct loom__paper_row *row, size_t rows, struct loom__text *out)
 {
 	struct loom__grid g = {0};
 	loom__grid_columns(&g, "|claim|#paper|#here|verdict");
 	for (size_t i = 0; i < rows; i++)
 		for (size_t k = 0; row[i].view && k < row[i].figure->claims; k++) {
-			const struct loom__paper_claim *c = &row[i].claim[k];
 			loom__grid_cell(&g, 0, "%s", k ? "" : row[i].label);
-			loom__grid_cell(&g, 0, "%s", c->claim->name);
-			loom__grid_cell(&g, 0, "%s", c->claim->paper);
-			loom__grid_cell(&g, 0, "%s", FIGURE(c->value));
-			loom__grid_cell(&g, 0, "%s", loom__claim_verdict_name[c->verdict]);
+			add_claim(&g, &row[i].claim[k]);
 		}
 	if (g.cells)
 		loom__text_add(out, "\n");
@@ -162,15 +167,6 @@ void loom__papers_verdicts(const struct loom__paper_row *row, size_t rows, struc
 		loom__grid_text(&g, out, 2);
 	else
 		loom__grid_free(&g);
-}
-
-/* Adds the first four cells of a claim's row. */
-static void add_claim(struct loom__grid *g, const struct loom__paper_claim *c)
-{
-	loom__grid_cell(g, 0, "%s", c->claim->name);
-	loom__grid_cell(g, 0, "%s", c->claim->paper);
-	loom__grid_cell(g, 0, "%s", FIGURE(c->value));
-	loom__grid_cell(g, 0, "%s", loom__claim_verdict_name[c->verdict]);
 }
 
 void loom__papers_claims(const struct loom__paper_row *r, struct loom__text *out)
@@ -198,14 +194,6 @@ void loom__papers_claims(const struct loom__paper_row *r, struct loom__text *out
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
 
-static void number(cJSON *o, const char *key, double v)
-{
-	if (isfinite(v))
-		loom__json_add_number(o, key, v);
-	else
-		loom__json_add_null(o, key);
-}
-
 static void add_claims(cJSON *o, const struct loom__paper_row *r)
 {
 	cJSON *list = loom__json_add_array(o, "claims");
@@ -215,10 +203,10 @@ static void add_claims(cJSON *o, const struct loom__paper_row *r)
 		loom__json_add_text(one, "name", c->claim->name);
 		loom__json_add_text(one, "claim", c->claim->text);
 		loom__json_add_text(one, "paper", c->claim->paper);
-		number(one, "low", c->claim->low);
-		number(one, "high", c->claim->high);
-		number(one, "neutral", c->claim->neutral);
-		number(one, "here", c->value);
+		loom__json_add_finite(one, "low", c->claim->low);
+		loom__json_add_finite(one, "high", c->claim->high);
+		loom__json_add_finite(one, "neutral", c->claim->neutral);
+		loom__json_add_finite(one, "here", c->value);
 		loom__json_add_text(one, "verdict", loom__claim_verdict_name[c->verdict]);
 		loom__json_add_text(one, "error", c->error);
 		loom__json_add_text(one, "place", c->claim->place);

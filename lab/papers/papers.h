@@ -93,7 +93,6 @@ cJSON *loom__figure_json(const struct loom__figure *f);
 /* The papers, and the figures and tables that have no conf. Both come from results/papers.ini. */
 struct loom__paper {
 	const char *id, *title, *authors, *where, *url;
-	unsigned figures, tables;
 };
 struct loom__reason {
 	const char *of, *number, *text; /* text: "no experiment: ...", "not here: ..." or "no conf: ..." */

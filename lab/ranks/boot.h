@@ -9,7 +9,6 @@
 #include <poll.h>
 
 #include "base/base.h"
-#include "ranks/frame.h"
 
 enum loom__boot_how { LOOM__BOOT_ALONE = 0, LOOM__BOOT_FORK, LOOM__BOOT_PMIX };
 
@@ -18,8 +17,6 @@ struct loom__boot {
 	enum loom__boot_how how;
 	int fd;        /* the connection to the hub; -1: none */
 	uint32_t turn; /* number of exchanges so far */
-	/* number of the rank among the ranks of this host; number of ranks of this host (0: not known) */
-	uint32_t local_rank, local_ranks;
 };
 
 #define LOOM__BOOT_RANKS 1024u /* maximum number of ranks of one job */
@@ -64,18 +61,39 @@ int loom__boot_worse(int a, int b);
 
 /* ---- shared by the files of this folder ------------------------------------------------------ */
 
+/* Messages between a rank and the hub. A message is called a frame. It has a head, and a body whose size is in the
+ * head. Both sides have the same byte order and type sizes. */
+enum loom__frame_kind {
+	LOOM__FRAME_GIVE = 1, /* the contribution of a rank to an exchange */
+	LOOM__FRAME_ALL,      /* the contributions of all ranks */
+	LOOM__FRAME_DONE,     /* the rank ends; body: the reason, as text */
+	LOOM__FRAME_END       /* the exchange has failed; body: the reason, as text */
+};
+
+struct loom__frame_head {
+	uint32_t kind;
+	uint32_t value; /* GIVE: number of the exchange; DONE: exit status */
+	uint64_t bytes; /* size of the body */
+};
+
+#define LOOM__GIVE_MOST (16u << 20) /* limit on the bytes that one rank contributes to an exchange */
+#define LOOM__TEXT_MOST 999u        /* limit on the bytes of a text */
+
 /* link.c: a connection between the hub and a rank. The hub never blocks on a connection; a rank does. */
 struct loom__link {
-	int fd; /* -1: none */
-	struct loom__frame_reader in;
+	int fd;                       /* -1: none */
+	struct loom__frame_head in;   /* head of the incoming frame */
+	char *in_body;                /* its body, and a NUL: valid until the next call of loom__link_read() */
+	uint64_t have;                /* bytes of the incoming frame so far, head included */
 	struct loom__frame_head head; /* head of the outgoing frame */
 	const char *body;             /* body of the outgoing frame: `text`, or memory of the caller */
 	uint64_t out, sent;           /* bytes of the outgoing frame with its head (0: none), and bytes already sent */
 	char text[LOOM__TEXT_MOST + 1];
 };
 /* Reads available bytes of one frame. Returns 1 when the frame is complete, else 0. If the connection has failed,
- * returns -1 with an errno: ECONNRESET if the peer closed it, EPROTO after an invalid message, ENOMEM. */
-int loom__link_read(struct loom__link *l, struct loom__frame *frame);
+ * returns -1 with an errno: ECONNRESET if the peer closed it, EPROTO if the frame is neither GIVE nor DONE or exceeds
+ * the limit of its kind, ENOMEM. */
+int loom__link_read(struct loom__link *l);
 /* Start to send one frame. They return like loom__link_flush(). `text` is copied. `body` must stay valid until all is
  * sent. */
 int loom__link_tell(struct loom__link *l, uint32_t kind, const char *text);
@@ -101,7 +119,6 @@ struct loom__member {
 	/* The error message of the rank. It is an array, because memory may be short when the message arrives. */
 	char text[sizeof(((struct loom_error *)0)->text)];
 };
-#define LOOM__HUB_ACCEPTS (LOOM__FRAME_BIT(LOOM__FRAME_GIVE) | LOOM__FRAME_BIT(LOOM__FRAME_DONE))
 /* Blocks or unblocks (SIG_BLOCK, SIG_UNBLOCK) the signals that end a job. They are blocked while the ranks are forked,
  * until loom__hub_run() has installed its handlers. If they were not blocked, a handler of the command could take a
  * signal, and no rank would receive it. */

@@ -116,12 +116,13 @@ static void lost(struct hub *h, uint32_t r)
 		died(h, r, text);
 }
 
-static void done(struct hub *h, uint32_t r, const struct loom__frame *f)
+static void done(struct hub *h, uint32_t r)
 {
 	struct loom__member *m = &h->member[r];
+	const struct loom__frame_head *f = &m->link.in;
 	m->ended = 1;
-	m->status = f->head.value <= 255 ? (int)f->head.value : 1; /* exit statuses are at most 255 */
-	memcpy(m->text, f->body, f->head.bytes + 1);
+	m->status = f->value <= 255 ? (int)f->value : 1; /* exit statuses are at most 255 */
+	memcpy(m->text, m->link.in_body, f->bytes + 1);
 	if ((h->asked || h->stopped) && m->status == 130) { /* the rank ended because the hub asked it to */
 		m->status = 0;
 		*m->text = 0;
@@ -150,22 +151,22 @@ static void take_early(struct hub *h, uint32_t r)
 static void take(struct hub *h, uint32_t r)
 {
 	struct loom__member *m = &h->member[r];
-	struct loom__frame f;
+	const struct loom__frame_head *f = &m->link.in;
 	if (m->given)
 		return take_early(h, r);
-	int rc = loom__link_read(&m->link, &f);
-	if (rc == 1 && (m->link.out || m->ended || (f.head.kind == LOOM__FRAME_GIVE && f.head.value != h->turn))) {
+	int rc = loom__link_read(&m->link);
+	if (rc == 1 && (m->link.out || m->ended || (f->kind == LOOM__FRAME_GIVE && f->value != h->turn))) {
 		errno = EPROTO; /* the rank sent a frame while it should wait, or is in another exchange */
 		rc = -1;
 	}
 	if (rc < 0) {
 		lost(h, r);
-	} else if (rc && f.head.kind == LOOM__FRAME_DONE) {
-		done(h, r, &f);
+	} else if (rc && f->kind == LOOM__FRAME_DONE) {
+		done(h, r);
 	} else if (rc) {
 		m->given = 1;
-		m->data = f.body; /* stays valid until the next read, which follows the answer */
-		m->bytes = f.head.bytes;
+		m->data = m->link.in_body; /* stays valid until the next read, which follows the answer */
+		m->bytes = f->bytes;
 	}
 }
 

@@ -1,35 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "ranks/boot.h"
 
-#define PIECE 65536u
-#define TURN  (16u * PIECE) /* number of bytes that one connection may transfer before the next connection is served */
+#define TURN (1u << 20) /* number of bytes that one connection may transfer before the next connection is served */
 
 /* ---- without blocking ------------------------------------------------------------------------------ */
 
-int loom__link_read(struct loom__link *l, struct loom__frame *frame)
+/* Makes room for the body of the frame whose head has arrived. */
+static int begin_body(struct loom__link *l)
 {
-	static char piece[PIECE]; /* static, because the hub has one thread */
+	uint64_t most = l->in.kind == LOOM__FRAME_GIVE ? LOOM__GIVE_MOST : LOOM__TEXT_MOST;
+	if ((l->in.kind != LOOM__FRAME_GIVE && l->in.kind != LOOM__FRAME_DONE) || l->in.bytes > most) {
+		errno = EPROTO;
+		return -1;
+	}
+	free(l->in_body);
+	l->in_body = malloc(l->in.bytes + 1);
+	return l->in_body ? 0 : -1;
+}
+
+int loom__link_read(struct loom__link *l)
+{
+	const size_t head = sizeof(l->in);
 	for (size_t turn = 0; turn < TURN;) {
-		uint64_t wants = loom__frame_wants(&l->in);
-		ssize_t n = recv(l->fd, piece, wants < PIECE ? wants : PIECE, MSG_DONTWAIT);
-		size_t used;
+		char *to = l->have < head ? (char *)&l->in + l->have : l->in_body + (l->have - head);
+		uint64_t end = l->have < head ? head : head + l->in.bytes;
+		ssize_t n = recv(l->fd, to, end - l->have, MSG_DONTWAIT);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
-		int rc = n ? loom__frame_take(&l->in, piece, (size_t)n, &used, frame) : -1;
-		if (rc < 0) {
-			errno = !n ? ECONNRESET : rc == LOOM_ENOMEM ? ENOMEM : EPROTO;
+		if (!n) {
+			errno = ECONNRESET;
 			return -1;
 		}
-		if (rc)
-			return 1;
 		turn += (size_t)n;
+		l->have += (uint64_t)n;
+		if (l->have == head && begin_body(l))
+			return -1;
+		if (l->have >= head && l->have == head + l->in.bytes) {
+			l->in_body[l->in.bytes] = 0;
+			l->have = 0;
+			return 1;
+		}
 	}
 	return 0;
 }
@@ -75,8 +93,9 @@ void loom__link_close(struct loom__link *l)
 	if (l->fd >= 0)
 		close(l->fd);
 	l->fd = -1;
-	l->out = l->sent = 0;
-	loom__frame_reader_free(&l->in);
+	l->out = l->sent = l->have = 0;
+	free(l->in_body);
+	l->in_body = NULL;
 }
 
 /* ---- blocking -------------------------------------------------------------------------------------- */

@@ -113,8 +113,7 @@ static pid_t spawn(struct loom__member *member, uint32_t rank, int *fd)
 	close(pair[1]);
 	if (pid < 0)
 		close(pair[0]);
-	member[rank].link = (struct loom__link){.fd = pid < 0 ? -1 : pair[0],
-						.in = {.kinds = LOOM__HUB_ACCEPTS, .most = LOOM__GIVE_MOST}};
+	member[rank].link = (struct loom__link){.fd = pid < 0 ? -1 : pair[0]};
 	member[rank].pid = pid;
 	errno = failed;
 	return pid;
@@ -176,9 +175,7 @@ static int serve(struct loom__boot *boot, uint32_t n, loom__boot_say *say, void 
 							      .allgather = allgather,
 							      .launched = 1},
 						    .how = LOOM__BOOT_FORK,
-						    .fd = fd,
-						    .local_rank = r,
-						    .local_ranks = n};
+						    .fd = fd};
 			take_cores(r, n);
 			rc = start_watch(boot, err);
 		} else if (pid < 0) {

@@ -2,6 +2,7 @@
 /* Finds formats, metrics, factors and plots by their names. */
 #include "report/plot/plot.h"
 #include "report/report.h"
+#include "facts/token.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -33,12 +34,7 @@ enum loom__report_format loom__report_format_of(const char *path)
 int loom__report_plots(const char *list, unsigned *plots, struct loom_error *err)
 {
 	*plots = 0;
-	while (list && *list) {
-		char name[40] = "";
-		list += strspn(list, " ");
-		size_t n = strcspn(list, ", ");
-		strncat(name, list, n < sizeof(name) - 1 ? n : sizeof(name) - 1);
-		list += n + strspn(list + n, ", ");
+	for (char name[40]; list && loom__take_name(&list, name, sizeof(name));) {
 		int k = 0;
 		while (k < LOOM__PLOTS && strcmp(name, loom__plot_name[k]))
 			k++;
@@ -76,10 +72,8 @@ static int next_metric(const struct loom__view *view, const char **list, size_t 
 		       struct loom_error *err)
 {
 	char name[200];
-	*list += strspn(*list, " ");
-	size_t n = strcspn(*list, ", ");
-	snprintf(name, sizeof(name), "%.*s", (int)(n < 199 ? n : 199), *list);
-	*list += n + strspn(*list + n, ", ");
+	loom__take_name(list, name, sizeof(name));
+	*list += strspn(*list, ", ");
 	*metric = loom__names_find(&view->metric_names, name);
 	return *metric == LOOM__NO_NAME ? unknown(view, name, err) : 0;
 }

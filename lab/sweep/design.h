@@ -29,22 +29,16 @@ void loom__constraint_free(struct loom__constraint *c); /* *c may be zero-initia
 const struct loom__constraint *loom__constraint_of(const struct loom__constraint *list, size_t n,
 						   const size_t *pick);
 
-/* The designs: which combinations of levels are configurations. */
-enum loom__design_kind {
-	LOOM__DESIGN_FULL, /* every combination */
-	LOOM__DESIGN_ONE,  /* all first levels; then each other level, with first levels of the other factors */
-};
-extern const char *const loom__design_name[3]; /* ended by NULL */
+#define LOOM__CONFIGS_MOST 100000 /* the largest number of configurations */
 
-#define LOOM__DESIGN_MOST 100000 /* the largest number of configurations */
-
+/* All combinations of levels. */
 struct loom__configs {
-	size_t factors, count, room;
+	size_t factors, count;
 	size_t *pick; /* [count][factors] index of the level of each factor */
 };
 
-int loom__configs_make(enum loom__design_kind kind, const struct loom__factor *factor, size_t factors,
-		     struct loom__configs *out, struct loom_error *err);
+int loom__configs_make(const struct loom__factor *factor, size_t factors, struct loom__configs *out,
+		       struct loom_error *err);
 void loom__configs_free(struct loom__configs *configs);
 
 #endif

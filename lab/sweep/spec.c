@@ -9,9 +9,6 @@
 #define LISTS "sweep." /* sections with this prefix vary options */
 
 const struct loom_opt loom__sweep_rows[] = {
-	LOOM_OPT(struct loom__sweep_opts, design, LOOM_OPT_ENUM, "full",
-			 "Which combinations are run. full: all. one: the first value of each option, and each other "
-			 "value by itself.", .choices = loom__design_name),
 	LOOM_OPT(struct loom__sweep_opts, budget, LOOM_OPT_TIME, "0",
 			 "Longest time of the sweep: no sample begins after it; what was measured is kept. 0: no "
 			 "limit.", .min = 0, .max = 9e18),

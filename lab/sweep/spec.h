@@ -15,7 +15,6 @@
 #include "sweep/design.h"
 
 struct loom__sweep_opts {
-	uint32_t design; /* enum loom__design_kind */
 	uint64_t budget, seed;
 	const char *output, *report, *metric, *pareto, *plot, *derive, *x, *lines, *facet, *base, *mean;
 	uint32_t show, axes, width; /* values of enum loom__show, LOOM__LOG_* and enum loom__width */

@@ -113,7 +113,7 @@ static void take_line(struct loom__sweep_config *c, const cJSON *line)
 
 int loom__sweep_resume(struct loom__sweep *s, const cJSON *header, struct loom_error *err)
 {
-	static const char *const key[] = {"factors", "design", "constraints", "seed"};
+	static const char *const key[] = {"factors", "constraints", "seed"};
 	const struct loom__doc *before = &s->journal->before;
 	size_t at = 0;
 	if (!before->root)
@@ -124,7 +124,7 @@ int loom__sweep_resume(struct loom__sweep *s, const cJSON *header, struct loom_e
 			    err, LOOM_EINVAL,
 			    "'%s' is from a sweep with other %s: resume with the same ones, or "
 			    "start a new file",
-			    s->journal->path, i == 1 ? "configurations (--design)" : key[i]);
+			    s->journal->path, key[i]);
 	struct loom__sweep_config **sorted = loom__must(calloc(s->configs + 1, sizeof(*sorted)));
 	for (size_t i = 0; i < s->configs; i++)
 		sorted[i] = &s->config[i];

@@ -122,8 +122,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		int pair[2] = {-1, -1};
 		if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
 			abort();
-		member[r].link =
-		    (struct loom__link){.fd = pair[0], .in = {.kinds = LOOM__HUB_ACCEPTS, .most = LOOM__GIVE_MOST}};
+		member[r].link = (struct loom__link){.fd = pair[0]};
 		member[r].pid = FIRST + (int)r;
 		rank[r] = (struct rank){.fd = pair[1]};
 	}

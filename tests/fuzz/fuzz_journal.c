@@ -11,7 +11,7 @@ enum { CONFIGS = 6, SAMPLES = 2 };
 
 static const char header[] =
     "{\"schema\":\"gpuloom.sweep/1\",\"factors\":{\"a.x\":[\"1\",\"2\",\"3\"],\"a.y\":[\"p\",\"q\"]},"
-    "\"design\":\"full\",\"constraints\":[],\"seed\":1}";
+    "\"constraints\":[],\"seed\":1}";
 
 static int open_configuration(void *arg, size_t i, void **run, struct loom_error *err)
 {

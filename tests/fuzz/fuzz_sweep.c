@@ -26,8 +26,7 @@ static void configs(const struct loom__sweep_spec *spec, const char *text, size_
 {
 	struct loom__configs configs;
 	struct loom_error err;
-	if (loom__configs_make((enum loom__design_kind)spec->opts.design, spec->factor, spec->factors, &configs,
-			       &err)) {
+	if (loom__configs_make(spec->factor, spec->factors, &configs, &err)) {
 		FUZZ_CHECK(*err.text);
 		return;
 	}

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports a crash of the command: the worker, the plug-in and what to try. Then the signal ends the process as usual.
  *
- * Most crashes are in the user's own tasks or policies, which workers call without a wrapper. The handler uses only
- * calls that are allowed in signal handlers. It knows the worker by the name of the thread ("cpu:0.w1"), and the
- * plug-in by /proc/self/maps. */
+ * Most crashes are in the user's own tasks or policies, which workers call without a wrapper. The handler takes no lock
+ * and no memory. It knows the worker by the name of the thread ("cpu:0.w1"), and the plug-in by the dynamic linker's list
+ * of loaded files, which _dl_find_object() reads without a lock. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
+#include <link.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -14,19 +18,12 @@
 #include "cli/base/session.h"
 
 #define NEAR_STACK   (64u << 10) /* an overflow accesses memory at most this far from the stack pointer */
-#define WORDS_MOST   2048        /* words of the stack in which a caller is looked for */
+#define FRAMES_MOST  64          /* calls among which a caller is looked for, the handler's included */
 #define SIGNAL_STACK (64u << 10)
 
-static char maps[256 << 10]; /* /proc/self/maps; if it is longer, its end is missing */
 static char text[16 << 10];
 static size_t length;
 static int progress; /* 1: the cursor of the terminal may be in the line of the progress */
-
-struct mapping {
-	uintptr_t begin, end, base; /* base: the address of the file's first mapping */
-	int may_read, may_run;
-	const char *file; /* "": no file; ends at the end of the line */
-};
 
 static void put_n(const char *s, size_t n)
 {
@@ -50,134 +47,86 @@ static void put_hex(uintptr_t v)
 	put_n(digits + at, sizeof(digits) - at);
 }
 
-/* Reads the file into `to`, as a text. Returns its length. */
-static size_t slurp(const char *path, char *to, size_t room)
+/* A place in a loaded file. */
+struct place {
+	const char *file, *name; /* name: the file without its folder */
+	uintptr_t offset;
+};
+
+/* Finds the file that has the address. Returns 0 if there is none. */
+static int find(uintptr_t at, struct place *p)
 {
-	size_t n = 0;
-	ssize_t part;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && n + 1 < room && (part = read(fd, to + n, room - 1 - n)) > 0)
-		n += (size_t)part;
-	if (fd >= 0)
-		close(fd);
-	to[n] = 0;
-	return n;
+	struct dl_find_object o;
+	if (_dl_find_object((void *)at, &o))
+		return 0;
+	p->file = *o.dlfo_link_map->l_name ? o.dlfo_link_map->l_name : program_invocation_name;
+	const char *slash = strrchr(p->file, '/');
+	p->name = slash ? slash + 1 : p->file;
+	p->offset = at - (uintptr_t)o.dlfo_map_start;
+	return 1;
 }
 
-static const char *read_hex(const char *s, uintptr_t *v)
+/* Returns 1 if the address is not in a shared library: plug-ins are not called lib*. */
+static int is_own_code(uintptr_t at, struct place *p)
 {
-	for (*v = 0; (*s >= '0' && *s <= '9') || (*s >= 'a' && *s <= 'f'); s++)
-		*v = *v * 16 + (uintptr_t)(*s <= '9' ? *s - '0' : *s - 'a' + 10);
-	return s;
+	return find(at, p) && strncmp(p->name, "lib", 3) && strncmp(p->name, "ld-", 3);
 }
 
-static size_t line_length(const char *s)
+/* Finds the function that called what crashed at `code`. If there is no code, it returns to `back`. */
+static int find_caller(uintptr_t code, uintptr_t back, struct place *p)
 {
-	return (size_t)(strchrnul(s, '\n') - s);
-}
-
-/* Finds the mapping of an address. Returns 0 if there is none. A line is "BEGIN-END rwxp OFFSET DEVICE INODE FILE". */
-static int find(uintptr_t at, struct mapping *m)
-{
-	struct mapping last = {.file = ""};
-	for (const char *s = maps, *next; *s; s = *next ? next + 1 : next) {
-		next = s + line_length(s);
-		s = read_hex(s, &m->begin);
-		s = read_hex(s + (*s == '-'), &m->end);
-		if (next - s < 6)
-			continue;
-		m->may_read = s[1] == 'r';
-		m->may_run = s[3] == 'x';
-		m->file = memchr(s, '/', (size_t)(next - s));
-		m->file = m->file ? m->file : "";
-		size_t n = line_length(m->file);
-		int same = *m->file && n == line_length(last.file) && !memcmp(m->file, last.file, n);
-		m->base = same ? last.base : m->begin;
-		if (at >= m->begin && at < m->end)
+	void *frame[FRAMES_MOST];
+	if (!find(code, p))
+		return is_own_code(back, p);
+	int n = backtrace(frame, FRAMES_MOST), i = 0;
+	while (i < n && (uintptr_t)frame[i] != code)
+		i++;
+	for (i++; i < n; i++)
+		if (is_own_code((uintptr_t)frame[i], p))
 			return 1;
-		last = *m;
-	}
 	return 0;
 }
 
-static const char *base_name(const char *file)
+static void put_place(const struct place *p)
 {
-	const char *name = file;
-	for (const char *s = file; *s && *s != '\n'; s++)
-		if (*s == '/')
-			name = s + 1;
-	return name;
-}
-
-/* Returns 1 if the address is in code, and not in a shared library: plug-ins are not called lib*. */
-static int is_own_code(uintptr_t at, struct mapping *m)
-{
-	if (!find(at, m) || !m->may_run || !*m->file)
-		return 0;
-	const char *name = base_name(m->file);
-	return strncmp(name, "lib", 3) && strncmp(name, "ld-", 3);
-}
-
-/* Looks in the stack for the return address of the function that called the library. An old return address, which is no
- * longer in use, may come first, so the result is only likely. */
-static int find_caller(uintptr_t stack, struct mapping *m, uintptr_t *caller)
-{
-	if (!find(stack, m) || !m->may_read || stack % sizeof(uintptr_t))
-		return 0;
-	uintptr_t end = m->end;
-	for (int i = 0; i < WORDS_MOST && stack < end; i++, stack += sizeof(uintptr_t)) {
-		*caller = *(const uintptr_t *)stack;
-		if (is_own_code(*caller, m))
-			return 1;
-	}
-	return 0;
-}
-
-static void put_place(const struct mapping *m, uintptr_t at)
-{
-	put_n(base_name(m->file), line_length(base_name(m->file)));
+	put(p->name);
 	put(" at offset ");
-	put_hex(at - m->base);
+	put_hex(p->offset);
 }
 
-/* Writes the place of the crash. Returns the address of the code that is probably at fault, and its mapping; 0: not
- * known. */
-static uintptr_t put_code(uintptr_t code, uintptr_t stack, struct mapping *m)
+/* Writes the place of the crash. Returns 1 if the code that is probably at fault is known, with its place. */
+static int put_code(uintptr_t code, uintptr_t back, struct place *p)
 {
-	uintptr_t caller;
-	if (is_own_code(code, m)) {
-		put(", in ");
-		put_place(m, code);
-		return code;
+	put(", in ");
+	if (is_own_code(code, p)) {
+		put_place(p);
+		return 1;
 	}
-	if (find(code, m) && m->may_run && *m->file) {
-		put(", in ");
-		put_n(base_name(m->file), line_length(base_name(m->file)));
+	if (find(code, p)) {
+		put(p->name);
 	} else {
-		put(", in a jump to ");
+		put("a jump to ");
 		put_hex(code);
 		put(", where there is no code");
 	}
-	if (!find_caller(stack, m, &caller))
+	if (!find_caller(code, back, p))
 		return 0;
-	put(", probably called by ");
-	put_place(m, caller);
-	return caller;
+	put(", called by ");
+	put_place(p);
+	return 1;
 }
 
-/* Writes what to try. */
-static void put_advice(const struct mapping *m, uintptr_t at, int of_cpu)
+/* Writes what to try. `p` is NULL if no file is known. */
+static void put_advice(const struct place *p, int of_cpu)
 {
-	const char *file = at ? m->file : "FILE";
-	size_t n = line_length(file);
 	put("\n  To find the cause: `gpuloom validate ");
-	put_n(file, n);
+	put(p ? p->file : "FILE");
 	put("` tests a plug-in; ");
-	if (at) {
+	if (p) {
 		put("`addr2line -fe ");
-		put_n(file, n);
+		put(p->file);
 		put(" ");
-		put_hex(at - m->base);
+		put_hex(p->offset);
 		put("` or ");
 	}
 	put("`gdb --args gpuloom ...` shows the line");
@@ -189,14 +138,13 @@ static void put_advice(const struct mapping *m, uintptr_t at, int of_cpu)
 static void put_signal(int number, const siginfo_t *info, uintptr_t stack)
 {
 	uintptr_t at = (uintptr_t)info->si_addr;
-	struct mapping m;
 	if (number == SIGABRT) {
 		put("was aborted (SIGABRT");
 	} else if (number == SIGFPE) {
 		put(info->si_code == FPE_INTDIV ? "divided an integer by zero (SIGFPE" : "crashed (SIGFPE");
 	} else if (number == SIGILL) {
 		put("executed an illegal instruction (SIGILL");
-	} else if (number == SIGSEGV && at - stack + NEAR_STACK < 2 * NEAR_STACK && !(find(at, &m) && m.may_read)) {
+	} else if (number == SIGSEGV && at - stack + NEAR_STACK < 2 * NEAR_STACK) {
 		put("overflowed its stack (SIGSEGV"); /* by a recursion without end, or large local variables */
 	} else {
 		put("crashed (");
@@ -212,8 +160,12 @@ static void put_signal(int number, const siginfo_t *info, uintptr_t stack)
 static int put_thread(void)
 {
 	char name[17] = "", main_name[17] = "";
+	int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && read(fd, main_name, sizeof(main_name) - 1) < 0)
+		*main_name = 0;
+	if (fd >= 0)
+		close(fd);
 	prctl(PR_GET_NAME, name);
-	slurp("/proc/self/comm", main_name, sizeof(main_name));
 	char *worker = strstr(name, ".w");
 	if (worker) {
 		*worker = 0;
@@ -235,8 +187,8 @@ static void on_crash(int number, siginfo_t *info, void *context)
 {
 	static pid_t reporter;
 	const ucontext_t *u = context;
-	uintptr_t code = 0, stack = 0;
-	struct mapping m;
+	uintptr_t code = 0, stack = 0, back = 0;
+	struct place p;
 	/* The first thread that crashes ends the process; others wait for that. Relaxed: no data goes with the word. */
 	for (pid_t by = 0;
 	     !__atomic_compare_exchange_n(&reporter, &by, getpid(), 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED) &&
@@ -246,20 +198,20 @@ static void on_crash(int number, siginfo_t *info, void *context)
 #if defined(__x86_64__)
 	code = (uintptr_t)u->uc_mcontext.gregs[REG_RIP];
 	stack = (uintptr_t)u->uc_mcontext.gregs[REG_RSP];
+	back = find(code, &p) ? 0 : *(const uintptr_t *)stack;
 #elif defined(__aarch64__)
 	code = u->uc_mcontext.pc;
 	stack = u->uc_mcontext.sp;
+	back = u->uc_mcontext.regs[30];
 #else
 	(void)u;
 #endif
 	if (info->si_code > 0 || info->si_pid == getpid()) { /* otherwise another process has sent the signal */
-		slurp("/proc/self/maps", maps, sizeof(maps));
 		put(progress ? "\ngpuloom: error: " : "gpuloom: error: ");
 		int of_cpu = put_thread();
 		put(" ");
 		put_signal(number, info, stack);
-		uintptr_t at = put_code(code, stack, &m);
-		put_advice(&m, at, of_cpu);
+		put_advice(put_code(code, back, &p) ? &p : NULL, of_cpu);
 		if (write(2, text, length) < 0)
 			length = 0;
 	}
@@ -273,6 +225,7 @@ void loom__catch_crashes(void)
 	static const int crash[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 	static char room[SIGNAL_STACK];
 	const stack_t own = {.ss_sp = room, .ss_size = sizeof(room)};
+	void *frame;
 	struct sigaction how = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO | SA_ONSTACK}, was;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	return; /* the handlers of the sanitizer tell more */
@@ -280,6 +233,7 @@ void loom__catch_crashes(void)
 	/* For the main thread. Workers of device_cpu have such a stack, too (threads.c). Without it an overflow of the
 	 * stack ends the process without a message. */
 	sigaltstack(&own, NULL);
+	backtrace(&frame, 1); /* its first call loads a library, which a handler must not do */
 	progress = isatty(2);
 	for (size_t i = 0; i < LOOM__COUNT(crash); i++)
 		sigaddset(&how.sa_mask, crash[i]);

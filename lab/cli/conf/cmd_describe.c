@@ -34,24 +34,6 @@ const struct loom__usage loom__describe_usage = {
 	.page = "docs/plugins.md",
 	LOOM__REQUEST(struct request, word, run)};
 
-/* Finds a plug-in by the name of its file. A name without a folder is a file in the current folder; the search path
- * does not matter. */
-static int find_file(const char *name, char **path, struct loom_error *err)
-{
-	const struct loom__search nowhere = {0};
-	struct loom__text t = {0};
-	loom__text_add(&t, "%s%s", strchr(name, '/') ? "" : "./", name);
-	int rc = loom__plugin_find(&nowhere, LOOM_KIND_NONE, loom__must_text(&t), path, err);
-	loom__text_free(&t);
-	return rc;
-}
-
-static int find(const struct request *r, char **path, struct loom_error *err)
-{
-	return loom__is_plugin_file(r->name) ? find_file(r->name, path, err) :
-					       loom__plugin_named(r->name, r->plugin_path, path, err);
-}
-
 static void print(const struct loom__cli *cli, const struct request *r, const struct loom_plugin *p,
 		 const char *path)
 {
@@ -79,7 +61,7 @@ static int run(struct loom__cli *cli, void *args)
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "describe: name one plug-in, as in: gpuloom describe NAME "
 				    "(gpuloom list shows the names)");
 	r->name = r->word.at[0];
-	int rc = find(r, &path, &err);
+	int rc = loom__plugin_named(r->name, r->plugin_path, &path, &err);
 	/* A child process loads the plug-in first, so that an abort in a constructor becomes an error message. */
 	if (!rc)
 		rc = loom__plugin_examine(cli->self, path, LOOM__PROBE_MS, &probed, &err);

@@ -12,9 +12,7 @@
 
 #define PROBE_LIMIT_MS 10000 /* long enough for a busy machine */
 
-/* Prints diagnostics, and returns an exit code. Prints each line only once, because a command may read a conf several
- * times. */
-static int print_mistakes(const struct loom__diag *diag)
+int loom__say_mistakes(struct loom__diag *diag)
 {
 	static struct loom__text said; /* lines printed so far; never freed */
 	struct loom__text text = {0};
@@ -29,7 +27,9 @@ static int print_mistakes(const struct loom__diag *diag)
 		line += n;
 	}
 	loom__text_free(&text);
-	return diag->errors ? LOOM_EXIT_USAGE : LOOM_EXIT_OK;
+	int status = diag->errors ? LOOM_EXIT_USAGE : LOOM_EXIT_OK;
+	loom__diag_free(diag);
+	return status;
 }
 
 /* Ends the command if memory ran out while the conf was read, because later diagnostics would be wrong. */
@@ -90,9 +90,8 @@ int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a
 	for (size_t i = 0; i < a->set.n; i++)
 		set_one(*cfg, &a->set.at[i], i + 1, &diag);
 	must_config(*cfg);
-	int mistaken = print_mistakes(&diag);
+	int mistaken = loom__say_mistakes(&diag);
 	status = status ? status : mistaken;
-	loom__diag_free(&diag);
 	if (status) {
 		loom_config_destroy(*cfg);
 		*cfg = NULL;
@@ -148,8 +147,7 @@ int loom__conf_plan_config(const struct loom__cli *cli, struct loom_config *cfg,
 		if (rc)
 			loom__plan_free(plan);
 	}
-	int status = print_mistakes(&diag);
-	loom__diag_free(&diag);
+	int status = loom__say_mistakes(&diag);
 	struct loom_error err;
 	if (!rc && !status && loom__files_of_plan(cli, plan, &err)) {
 		loom__plan_free(plan);
@@ -173,7 +171,6 @@ int loom__conf_sweep(struct loom_config *cfg, struct loom__sweep_spec *spec)
 			       "points in [sweep.points]");
 		loom__sweep_spec_free(spec);
 	}
-	int status = print_mistakes(&diag);
-	loom__diag_free(&diag);
+	int status = loom__say_mistakes(&diag);
 	return rc && !status ? LOOM_EXIT_FAILURE : status;
 }

@@ -34,6 +34,10 @@ struct loom__conf_args {
 		    LOOM__AT(S, conf.set, NONE)                                                    \
 	}
 
+/* Prints the mistakes in a conf, frees them, and returns an exit code. Prints each line only once, because a command may
+ * read a conf several times. */
+int loom__say_mistakes(struct loom__diag *diag);
+
 /* Reads the files, the environment and the command line, in this order, into a new config. Returns an exit code. */
 int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a,
 		    struct loom_config **cfg);

@@ -113,6 +113,8 @@ int loom__plugin_named(const char *name, const char *plugin_path, char **path, s
 	struct loom__search search;
 	struct loom__candidates all = {0};
 	enum loom_kind kind = LOOM_KIND_NONE;
+	if (loom__is_plugin_file(name))
+		return loom__plugin_real(name, path, err);
 	int rc = loom__search_create(plugin_path, &search, err);
 	if (rc)
 		return rc;

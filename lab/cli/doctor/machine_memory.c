@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -35,39 +33,6 @@ static void lock_row(loom__doctor_fn *row, void *arg)
 	}
 	snprintf(found, sizeof(found), "up to %llu KiB", (unsigned long long)limit.rlim_cur >> 10);
 	row(arg, "memory locking", limit.rlim_cur ? "limited" : "no", found, fix);
-}
-
-static void huge_row(loom__doctor_fn *row, void *arg)
-{
-	static const char folder[] = "/sys/kernel/mm/hugepages";
-	struct loom__text t = {0};
-	char line[32];
-	unsigned long any = 0;
-	if (loom__machine_unmounted(row, arg, "huge pages", "/sys"))
-		return;
-	DIR *d = opendir(folder);
-	for (struct dirent *e; d && (e = readdir(d));) {
-		unsigned long size;
-		if (sscanf(e->d_name, "hugepages-%lukB", &size) != 1)
-			continue;
-		loom__machine_line(line, sizeof(line), "%s/%s/free_hugepages", folder, e->d_name);
-		unsigned long idle = strtoul(line, NULL, 10);
-		loom__machine_line(line, sizeof(line), "%s/%s/nr_hugepages", folder, e->d_name);
-		loom__text_add(&t, "%s%lu MiB: %lu of %s free", t.at ? ", " : "", size >> 10, idle,
-			       line);
-		any += idle;
-	}
-	if (d)
-		closedir(d);
-	row(arg, "huge pages",
-	    any    ? "ok"
-	    : t.at ? "limited"
-		   : "no",
-	    t.at ? t.at : "the kernel has none",
-	    any    ? ""
-	    : t.at ? "sysctl vm.nr_hugepages=512"
-		   : "use a kernel built with CONFIG_HUGETLBFS");
-	loom__text_free(&t);
 }
 
 static void transparent_row(loom__doctor_fn *row, void *arg, const char *topic, const char *file)
@@ -153,7 +118,6 @@ static void faults_row(loom__doctor_fn *row, void *arg)
 void loom__memory_rows(loom__doctor_fn *row, void *arg)
 {
 	lock_row(row, arg);
-	huge_row(row, arg);
 	transparent_row(row, arg, "transparent huge pages", "enabled");
 	transparent_row(row, arg, "huge pages when shared", "shmem_enabled");
 	faults_row(row, arg);

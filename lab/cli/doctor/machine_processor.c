@@ -20,29 +20,14 @@ static unsigned list_count(const char *list)
 	return loom__cpu_list(list, set, sizeof(set)) ? 0 : (unsigned)CPU_COUNT_S(sizeof(set), set);
 }
 
-/* Counts the cores, by counting the hardware threads that are the first of their core. Sets *packages to the number of
- * processor packages. */
+/* Counts the hardware threads that are the first of their core, and those that are the first of their package. */
 static void count_cores(unsigned *cores, unsigned *packages)
 {
-	char line[256];
-	long highest_package = -1;
-	*cores = 0;
-	for (unsigned cpu = 0; cpu < 8192; cpu++) {
-		if (loom__machine_line(
-			    line, sizeof(line),
-			    "/sys/devices/system/cpu/cpu%u/topology/thread_siblings_list", cpu)) {
-			if (cpu >= (unsigned)sysconf(_SC_NPROCESSORS_CONF))
-				break;
-			continue;
-		}
-		*cores += strtoul(line, NULL, 10) == cpu;
-		loom__machine_line(line, sizeof(line),
-				   "/sys/devices/system/cpu/cpu%u/topology/physical_package_id",
-				   cpu);
-		long package = strtol(line, NULL, 10);
-		highest_package = package > highest_package ? package : highest_package;
+	*cores = *packages = 0;
+	for (unsigned cpu = 0; cpu < (unsigned)sysconf(_SC_NPROCESSORS_CONF); cpu++) {
+		*cores += loom_machine_first(cpu, "thread_siblings_list", cpu + 1) == cpu;
+		*packages += loom_machine_first(cpu, "core_siblings_list", cpu + 1) == cpu;
 	}
-	*packages = (unsigned)(highest_package + 1);
 }
 
 static unsigned allowed_cores(void)

@@ -66,9 +66,7 @@ static const char *name_of(const struct request *r)
 static int find(const struct request *r, char **path)
 {
 	struct loom_error err;
-	const char *name = name_of(r);
-	int rc = loom__is_plugin_file(name) ? loom__plugin_real(name, path, &err) :
-					      loom__plugin_named(name, NULL, path, &err);
+	int rc = loom__plugin_named(name_of(r), NULL, path, &err);
 	if (rc)
 		loom__say_error(r->cli, "validate: %s", err.text);
 	return rc ? LOOM_EXIT_USAGE : 0;

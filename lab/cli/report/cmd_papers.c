@@ -12,6 +12,7 @@
 #include "cli/base/session.h"
 #include "cli/sweep/sweep.h"
 #include "facts/must.h"
+#include "facts/token.h"
 #include "facts/write.h"
 #include "papers/papers.h"
 
@@ -189,7 +190,6 @@ static int read_conf(struct papers *p, const struct loom__shipped *shipped)
 	const char *word = shipped->path;
 	struct loom__conf_args args = {.file = {&word, 1}};
 	struct loom__diag diag = {0};
-	struct loom__text text = {0};
 	struct source *s = new_source(p);
 	s->conf = loom__must(strdup(shipped->name));
 	s->path = loom__must(strdup(shipped->path));
@@ -197,13 +197,8 @@ static int read_conf(struct papers *p, const struct loom__shipped *shipped)
 	status = status ? status : loom__conf_sweep(s->cfg, &s->spec);
 	if (status)
 		return status;
-	if (loom__figure_read(s->cfg, &s->spec, &s->figure, &diag)) {
-		loom__diag_text(&diag, &text);
-		fputs(loom__must_text(&text), stderr);
-		loom__text_free(&text);
-		status = LOOM_EXIT_USAGE;
-	}
-	loom__diag_free(&diag);
+	loom__figure_read(s->cfg, &s->spec, &s->figure, &diag);
+	status = loom__say_mistakes(&diag);
 	/* The figure may belong to an included file instead of this conf. */
 	if (status || !s->figure.entry || strcmp(s->figure.entry->file, s->path))
 		return status;
@@ -251,21 +246,14 @@ static int read_all(struct papers *p)
 {
 	struct loom__confs confs;
 	struct loom__diag diag = {0};
-	struct loom__text text = {0};
-	int status = 0;
 	char *file = loom__shipped_file(p->cli, "results/papers.ini");
 	if (!file)
 		return loom__refuse(p->cli, LOOM_EXIT_UNAVAILABLE, "papers: there is no folder of shipped confs");
-	if (loom__catalogue_read(file, &p->catalogue, &diag)) {
-		loom__diag_text(&diag, &text);
-		fputs(loom__must_text(&text), stderr);
-		status = LOOM_EXIT_USAGE;
-	}
+	loom__catalogue_read(file, &p->catalogue, &diag);
+	int status = loom__say_mistakes(&diag);
 	p->root = file; /* the folder that contains results/papers.ini is two levels up */
 	for (int i = 0; i < 2; i++)
 		*strrchr(p->root, '/') = 0;
-	loom__text_free(&text);
-	loom__diag_free(&diag);
 	loom__confs_list(p->cli, &confs);
 	for (size_t i = 0; i < confs.n && p->catalogue.papers; i++) {
 		int one = read_conf(p, &confs.at[i]);
@@ -318,15 +306,8 @@ static void note_metric(void *arg, const char *metric)
 
 static void note_list(void *both, const char *list)
 {
-	for (char name[80]; *list;) {
-		size_t n = strcspn(list, ", ");
-		size_t kept = n < sizeof(name) - 1 ? n : sizeof(name) - 1;
-		memcpy(name, list, kept);
-		name[kept] = 0;
-		if (n)
-			note_metric(both, name);
-		list += n + strspn(list + n, ", ");
-	}
+	for (char name[80]; loom__take_name(&list, name, sizeof(name));)
+		note_metric(both, name);
 }
 
 static void kept_name(const struct one *o, struct loom__text *path)
@@ -489,8 +470,6 @@ static int run_conf(struct one *o)
 	struct loom__sweep_params params = {.quiet = a->quiet,
 					    .log = a->log,
 					    .output = "",
-					    .argc = o->p->cli->argc,
-					    .argv = o->p->cli->argv,
 					    .done = done,
 					    .arg = o};
 	struct loom_config *cfg = NULL;

@@ -23,7 +23,7 @@ struct run_args {
 	const char *json, *ranks, *trace, *derive;
 	struct loom__derived derived;
 	uint32_t trace_every, log;
-	uint8_t quiet, watch, no_sweep, verbose, workers;
+	uint8_t quiet, no_sweep, verbose, workers;
 	struct loom__sweep_params sweep;
 };
 
@@ -44,7 +44,6 @@ static const struct loom__option options[] = {
      LOOM__AT(struct run_args, verbose, BOOL), .letter = 'v'},
     {"workers", NULL, "show the counters of each worker, in place of their lowest, median and highest values",
      LOOM__AT(struct run_args, workers, BOOL)},
-    {"watch", NULL, "show the activity of every worker after each sample", LOOM__AT(struct run_args, watch, BOOL)},
     {"trace", "FILE",
      "write the timeline of the last execution (steals, idle times, a sample of the tasks) for "
      "chrome://tracing or Perfetto",
@@ -94,15 +93,11 @@ const struct loom__usage loom__rerun_usage = {
 
 static int print(const struct loom__cli *cli, const struct run_args *a, const struct loom_result *r)
 {
-	cJSON *doc = loom__must(loom__result_document(r)), *command = loom__json_add_array(doc, "command");
-	loom__json_append_text(command, "gpuloom");
-	for (int i = 0; i < cli->argc; i++)
-		loom__json_append_text(command, cli->argv[i]);
-	loom__must(loom__json_broken(doc) ? NULL : doc);
+	cJSON *doc = loom__must(loom__result_document(r));
+	loom__command_line(doc, cli->argc, cli->argv);
 	loom__result_warn(doc);
 	if (a->conf.file.n == 1 && loom__input_kind(a->conf.file.at[0]) == LOOM__INPUT_DOCUMENT && !a->quiet)
 		loom__rerun_tell(cli, a->conf.file.at[0], doc);
-	loom__must(loom__json_broken(doc) ? NULL : doc);
 	char *json = a->json ? loom__must(loom__json_print(doc, 1)) : NULL;
 	struct loom__text text = {0};
 	int there = 0, status = json ? loom__put_result(cli, a->json, json, &there) : LOOM_EXIT_OK;
@@ -163,8 +158,7 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 	int first = !ranks || !ranks->rank; /* rank 0 prints for all ranks */
 	struct beside beside = {.watch = {.cli = cli,
 					  .line = cli->err_is_tty && !a->quiet && first,
-					  .silent = (a->quiet && !a->watch) || !first,
-					  .workers = a->watch && first},
+					  .silent = a->quiet || !first},
 				.derived = &a->derived};
 	struct loom__run_hooks hooks = {
 		.begin = loom__facts_begin, .sample = after_sample, .beat = while_running,
@@ -207,7 +201,6 @@ static int check_sweep(const struct loom__cli *cli, const struct run_args *a)
 {
 	const char *option = a->ranks    ? "--ranks"
 			     : a->trace  ? "--trace"
-			     : a->watch  ? "--watch"
 			     : a->derive ? "--derive"
 					 : NULL;
 	struct loom__boot_plan plan;
@@ -228,8 +221,6 @@ static int run_sweep(const struct loom__cli *cli, struct run_args *a, const stru
 	w->lines = loom__names_stdout(a->json ? a->json : spec->opts.output);
 	w->quiet = a->quiet;
 	w->log = a->log;
-	w->argc = cli->argc;
-	w->argv = cli->argv;
 	return status ? status : loom__sweep_conf(cli, &a->conf, spec, w);
 }
 

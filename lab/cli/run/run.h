@@ -44,17 +44,15 @@ int loom__rank_threads_sample(struct loom__rank_threads *c, struct loom_stack *s
  * If c is NULL, returns `code`. */
 int loom__rank_threads_finish(struct loom__rank_threads *c, int code, struct loom_error *err);
 
-/* Progress of a run: one line, or also all workers. */
+/* Progress of a run, in one line. */
 struct loom__watch {
 	const struct loom__cli *cli;
 	int line;            /* 1: prints a line, because stderr is a terminal */
 	int silent;          /* 1: prints no progress of a verification either */
-	int workers;         /* 1: --watch was given */
 	uint64_t drawn_ns;
 	uint64_t beat_ns;    /* time of the last progress line */
 	uint64_t beat_cpu_ns; /* CPU time of this process at beat_ns */
 	size_t executions;   /* number of completed executions */
-	unsigned lines; /* number of lines on the terminal to redraw */
 };
 
 /* Prints the elapsed time once per second during an execution. */
@@ -64,7 +62,7 @@ void loom__watch_verifying(void *arg, const struct loom_stack *s, uint64_t since
 /* Called after each execution. At this time workers have written their counters, so reading the counters slows no
  * worker. */
 void loom__watch_sample(void *arg, const struct loom_stack *s, const struct loom_result *r);
-/* Clears the lines on the terminal. */
+/* Clears the line on the terminal. */
 void loom__watch_end(struct loom__watch *w);
 
 #endif

@@ -58,7 +58,6 @@ static const struct loom__option options[] = {
      "vary one option; may be repeated. Quotes protect a comma: '\"a,b\"'", .take = take_vary, SETS("sweep.")},
     {"point", "NAME=KEY=A,KEY2=B", "add a point that sets several options; may be repeated",
      .take = take_point, SETS("sweep.points.")},
-    ROW("design", NULL),
     {"skip", "'K=A|B,K2=C: REASON'", "skip the configurations for which all terms hold",
      SETS("sweep.skip.#=")},
     {"only", "'K=A|B,K2=C: REASON'", "skip all other configurations", SETS("sweep.only.#=")},
@@ -122,8 +121,6 @@ static int run(struct loom__cli *cli, void *args)
 		return loom__refuse(cli, LOOM_EXIT_USAGE,
 				    "sweep: no conf given: try `gpuloom sweep conf/contains.ini --vary "
 				    "scheduler.use=mgws,static`");
-	a->sweep.argc = cli->argc;
-	a->sweep.argv = cli->argv;
 	loom__catch_signals();
 	int status = loom__conf_load(cli, &a->conf, &cfg);
 	if (!status)

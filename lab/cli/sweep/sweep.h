@@ -16,8 +16,6 @@ struct loom__sweep_params {
 	/* runs configurations shard, shard + shards, shard + 2 shards and so on; shards = 0: runs all */
 	uint32_t shard, shards;
 	const char *output; /* the output file, in place of that in the conf; NULL: the conf decides */
-	int argc;           /* the command line, which is stored in the file of samples */
-	char **argv;
 	/* Called with all samples, in place of printing the table and the report. Returns an exit code. May be NULL. */
 	int (*done)(void *arg, const struct loom__doc *doc);
 	void *arg;

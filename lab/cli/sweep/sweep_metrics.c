@@ -9,6 +9,7 @@
 #include "cli/base/session.h"
 #include "cli/sweep/sweep.h"
 #include "facts/must.h"
+#include "facts/token.h"
 #include "facts/write.h"
 
 void loom__sweep_note_line(void *session, const cJSON *line)
@@ -40,11 +41,8 @@ static void look_for(struct loom__sweep_session *s, const char *list, int certai
 		loom__text_add(&kept, ". The samples are in '%s': --resume continues", file);
 	for (size_t i = 0; i < s->metric.count && i < 12; i++)
 		loom__text_add(&some, "%s%.48s", i ? ", " : "", s->metric.name[i]);
-	for (char name[80]; *list && !s->mistake.code;) {
-		size_t n = strcspn(list, ", ");
-		snprintf(name, sizeof(name), "%.*s", (int)n, list);
-		list += n + strspn(list + n, ", ");
-		if (!n || loom__names_find(&s->metric, name) != LOOM__NO_NAME)
+	for (char name[80]; !s->mistake.code && loom__take_name(&list, name, sizeof(name));) {
+		if (loom__names_find(&s->metric, name) != LOOM__NO_NAME)
 			continue;
 		const char *near = loom__nearest(name, s->metric.name, s->metric.count);
 		if (near)

@@ -132,7 +132,6 @@ static cJSON *header(const struct loom__sweep_session *s)
 	const struct loom__sweep_spec *spec = s->spec;
 	cJSON *o = cJSON_CreateObject(), *list, *item;
 	loom__json_add_text(o, "schema", LOOM__SWEEP_SCHEMA);
-	loom__json_add_text(o, "design", loom__design_name[spec->opts.design]);
 	loom__json_add_text(o, "title", s->title ? s->title : "");
 	loom__json_add_text(o, "workload", s->workload ? s->workload : "");
 	list = loom__json_add_array(o, "factors");
@@ -150,10 +149,7 @@ static cJSON *header(const struct loom__sweep_session *s)
 	loom__json_add_number(o, "configurations", (double)s->sweep.configs);
 	loom__json_add_number(o, "samples", s->sweep.samples);
 	loom__json_add_number(o, "seed", (double)spec->opts.seed);
-	list = loom__json_add_array(o, "command");
-	loom__json_append_text(list, "gpuloom");
-	for (int i = 0; i < s->params->argc; i++)
-		loom__json_append_text(list, s->params->argv[i]);
+	loom__command_line(o, s->cli->argc, s->cli->argv);
 	loom__json_add_time(o, "started", time(NULL));
 	item = loom__json_add_object(o, "gpuloom");
 	loom__json_add_text(item, "version", loom_version());
@@ -325,8 +321,7 @@ static int prepare(struct loom__sweep_session *s)
 		return loom__refuse(s->cli, LOOM_EXIT_USAGE, "sweep: %s", err.text);
 	if (s->params->resume && !loom__sweep_output(s))
 		return loom__refuse(s->cli, LOOM_EXIT_USAGE, "--resume needs the file of samples: set sweep.output");
-	if (loom__configs_make((enum loom__design_kind)spec->opts.design, spec->factor, spec->factors,
-			     &s->configs, &err))
+	if (loom__configs_make(spec->factor, spec->factors, &s->configs, &err))
 		return loom__refuse(s->cli, LOOM_EXIT_USAGE, "sweep: %s", err.text);
 	int status = loom__sweep_resolve(s);
 	for (size_t i = 0; i < s->sweep.configs; i++)

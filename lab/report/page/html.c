@@ -8,58 +8,33 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RUNS, LINES, BARS, HEAT, DISTRIBUTION, EFFECTS, FOREST, PARETO, WORKERS };
-
 struct figure {
-	int kind;
+	enum loom__plot_kind plot;
 	size_t metric;
 	const struct loom__variant *variant;
 	const struct loom__report_settings *settings;
 };
-
-static double draw(struct loom__text *out, const struct loom__view *view, const struct figure *f,
-		   double width)
-{
-	switch (f->kind) {
-	case RUNS:
-		return loom__plot_runs(out, view, f->metric, width);
-	case LINES:
-		return loom__plot_lines(out, view, f->settings, f->metric, width);
-	case BARS:
-		return loom__plot_bars(out, view, f->settings, f->metric, width);
-	case HEAT:
-		return loom__plot_heat(out, view, f->settings, f->metric, width);
-	case DISTRIBUTION:
-		return loom__plot_distribution(out, view, f->metric, width);
-	case EFFECTS:
-		return loom__plot_effects(out, view, f->metric, width);
-	case FOREST:
-		return loom__plot_forest(out, view, width);
-	case PARETO:
-		return loom__plot_pareto(out, view, f->settings, width);
-	default:
-		return loom__plot_workers(out, view, f->variant, width);
-	}
-}
 
 /* Draws the figure for wide and for narrow pages; the style sheet shows one of the two. Returns 0 if there is nothing
  * to draw. */
 static int add_figure(struct loom__text *out, const struct loom__view *view, const struct figure *f,
 		      const char *caption)
 {
-	struct loom__text wide = {0}, narrow = {0};
-	int drawn =
-	    draw(&wide, view, f, LOOM__WIDE) > 0 && draw(&narrow, view, f, LOOM__NARROW) > 0;
-	if (drawn && wide.at && narrow.at) {
-		loom__text_add(out, "<figure>\n<div class=\"wide\">%s</div>\n<div class=\"narrow\">%s</div>\n", wide.at,
-			       narrow.at);
+	struct loom__text at[2] = {{0}, {0}}, *wide = &at[0], *narrow = &at[1];
+	int drawn = 1;
+	for (int i = 0; i < 2; i++)
+		drawn = drawn && loom__plot_draw(&at[i], view, f->settings, f->plot, f->metric, f->variant,
+						 i ? LOOM__NARROW : LOOM__WIDE) > 0;
+	if (drawn && wide->at && narrow->at) {
+		loom__text_add(out, "<figure>\n<div class=\"wide\">%s</div>\n<div class=\"narrow\">%s</div>\n", wide->at,
+			       narrow->at);
 		if (*caption)
 			loom__text_add(out, "<figcaption>%s</figcaption>\n", caption);
 		loom__text_add(out, "</figure>\n");
 	}
-	out->failed |= wide.failed | narrow.failed;
-	loom__text_free(&wide);
-	loom__text_free(&narrow);
+	out->failed |= wide->failed | narrow->failed;
+	loom__text_free(wide);
+	loom__text_free(narrow);
 	return drawn;
 }
 
@@ -194,11 +169,11 @@ static void add_samples(struct loom__text *out, const struct loom__view *view,
 			   "dropped.");
 	add_names(out, view);
 	for (size_t i = 0; i < settings->metrics; i++) {
-		struct figure f = {.kind = RUNS, .metric = settings->metric[i]};
+		struct figure f = {.plot = LOOM__PLOT_RUNS, .metric = settings->metric[i]};
 		loom__markup_add(out, "<details class=\"print\"%s><summary><h3>%s</h3></summary>\n", i ? "" : " open",
 				 view->metric[f.metric].name);
 		add_figure(out, view, &f, "");
-		f.kind = DISTRIBUTION;
+		f.plot = LOOM__PLOT_DISTRIBUTION;
 		add_figure(
 		    out, view, &f,
 		    view->variants > LOOM__SERIES
@@ -214,7 +189,7 @@ static void add_workers(struct loom__text *out, const struct loom__view *view)
 {
 	struct loom__text part = {0};
 	for (size_t i = 0; i < view->variants && i < LOOM__SERIES; i++) {
-		struct figure f = {.kind = WORKERS, .variant = &view->variant[i]};
+		struct figure f = {.plot = LOOM__PLOT_WORKERS, .variant = &view->variant[i]};
 		struct loom__text one = {0};
 		if (view->variant[i].result && add_figure(&one, view, &f, "")) {
 			if (view->variants > 1)
@@ -232,7 +207,7 @@ static void add_workers(struct loom__text *out, const struct loom__view *view)
 static void add_pareto(struct loom__text *out, const struct loom__view *view,
 		       const struct loom__report_settings *settings)
 {
-	struct figure f = {.kind = PARETO, .settings = settings};
+	struct figure f = {.plot = LOOM__PLOT_PARETO, .settings = settings};
 	struct loom__text part = {0};
 	add_names(&part, view);
 	if (settings->x == LOOM__NO_NAME)
@@ -252,9 +227,9 @@ static void add_lines(struct loom__text *out, const struct loom__view *view,
 	struct loom__text part = {0}, caption = {0};
 	struct loom__lines l;
 	for (size_t i = 0; i < settings->metrics; i++) {
-		struct figure f = {.kind = settings->plots & 1u << LOOM__PLOT_BARS   ? BARS
-					   : settings->plots & 1u << LOOM__PLOT_HEAT ? HEAT
-										     : LINES,
+		struct figure f = {.plot = settings->plots & 1u << LOOM__PLOT_BARS   ? LOOM__PLOT_BARS
+					   : settings->plots & 1u << LOOM__PLOT_HEAT ? LOOM__PLOT_HEAT
+										     : LOOM__PLOT_LINES,
 				   .metric = settings->metric[i],
 				   .settings = settings};
 		loom__lines_create(view, settings, f.metric, &l);
@@ -265,8 +240,8 @@ static void add_lines(struct loom__text *out, const struct loom__view *view,
 			    &caption,
 			    "Each mark merges the samples of up to %zu configurations, which differ in other options. ",
 			    pooled);
-		if (f.kind != LINES)
-			loom__text_add(&caption, "Medians%s.%s", f.kind == BARS ? ", with their 95 % intervals where there are 6 "
+		if (f.plot != LOOM__PLOT_LINES)
+			loom__text_add(&caption, "Medians%s.%s", f.plot == LOOM__PLOT_BARS ? ", with their 95 % intervals where there are 6 "
 										  "samples or more"
 										: "",
 				       settings->marks ? " In red or in parentheses: the paper's values, with their tolerances." : "");
@@ -294,7 +269,7 @@ static void add_lines(struct loom__text *out, const struct loom__view *view,
 static void add_body(struct loom__text *out, const struct loom__view *view,
 		     const struct loom__report_settings *settings)
 {
-	struct figure forest = {.kind = FOREST}, effects = {.kind = EFFECTS};
+	struct figure forest = {.plot = LOOM__PLOT_FOREST}, effects = {.plot = LOOM__PLOT_EFFECTS};
 	if (view->comparisons) {
 		loom__html_verdicts(out, view);
 		add_figure(out, view, &forest,
@@ -309,8 +284,7 @@ static void add_body(struct loom__text *out, const struct loom__view *view,
 	if (settings->metrics && view->factors) {
 		struct loom__text part = {0};
 		effects.metric = settings->metric[0];
-		if (view->variants > 2 &&
-		    add_figure(
+		if (add_figure(
 			&part, view, &effects,
 			"Small dots: one configuration each, its median. Large marks: the middle of the "
 			"configurations. At the right, the change against the first level among configurations that "

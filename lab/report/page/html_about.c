@@ -23,19 +23,16 @@ static void noise(struct loom__text *out, const cJSON *list)
 {
 	const cJSON *o;
 	int said = 0;
-	if (cJSON_IsObject(list) && loom__json_list(list, "metrics"))
-		list = loom__json_list(list, "metrics");
 	cJSON_ArrayForEach(o, list)
 	{
 		double floor_at = loom__json_number(o, "floor");
-		const char *metric = loom__json_text(o, "metric");
 		if (!(floor_at >= 0) || floor_at > 100 || said++ > 4)
 			continue;
 		loom__text_add(out, said == 1 ? "<div class=\"notice good\">" : "");
 		loom__markup_add(out,
 				 "<p>Noise floor of this machine: differences below %.2g %% in %s cannot be "
 				 "detected.</p>\n",
-				 floor_at * 100, *metric ? metric : o->string ? o->string : "");
+				 floor_at * 100, loom__json_text(o, "metric"));
 	}
 	loom__text_add(out, said ? "</div>\n" : "");
 }
@@ -89,8 +86,7 @@ void loom__html_notices(struct loom__text *out, const struct loom__view *view)
 		       *text ? text : loom__json_text(item, "rule"));
 	}
 	remarks(out, loom__json_list(view->head, "warnings"));
-	item = loom__json_list(view->head, "noise");
-	noise(out, item ? item : loom__json_object(view->head, "noise"));
+	noise(out, loom__json_list(view->head, "noise"));
 }
 
 /* Appends a word, quoted for a shell. */

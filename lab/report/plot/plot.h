@@ -75,6 +75,10 @@ double loom__plot_heat(struct loom__text *out, const struct loom__view *view,
 		       const struct loom__report_settings *settings, size_t metric, double width);
 double loom__plot_workers(struct loom__text *out, const struct loom__view *view,
 			  const struct loom__variant *v, double width);
+/* Draws one of the plots above. A plot that needs no metric, variant or settings ignores them. */
+double loom__plot_draw(struct loom__text *out, const struct loom__view *view,
+		       const struct loom__report_settings *settings, enum loom__plot_kind plot, size_t metric,
+		       const struct loom__variant *v, double width);
 
 /* Computes the effect of `level` of a factor relative to the level `base`: the median ratio with its 95 % interval. The
  * median is taken over pairs of configurations that differ only in this factor. Returns the number of pairs. */

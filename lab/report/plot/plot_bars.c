@@ -5,7 +5,6 @@
 
 #include "facts/must.h"
 #include "report/plot/sheet.h"
-#include "report/text/table.h"
 
 struct bars {
 	struct loom__sheet s;
@@ -43,16 +42,12 @@ static double middle(const struct bars *b, const struct loom__lines_point *p, do
 static void draw_bar(struct loom__text *out, const struct bars *b, const struct loom__lines_point *p, double left,
 		     double base)
 {
-	const struct loom__lines *l = &b->s.l;
 	double x = middle(b, p, left), top = loom__scale_at(&b->y, p->median), half = b->bar * 0.44;
-	char tip[500];
-	snprintf(tip, sizeof(tip), "%.60s%s%.60s: %s, %s to %s in %zu samples", l->line[p->line],
-		 *l->line[p->line] ? ", " : "", l->x[p->at], LOOM__FIGURE(p->median, loom__sheet_unit(&b->s)),
-		 LOOM__FIGURE(p->least, loom__sheet_unit(&b->s)), LOOM__FIGURE(p->most, loom__sheet_unit(&b->s)), p->n);
+	char tip[LOOM__SHEET_TIP];
 	loom__text_add(out, "<g class=\"s%zu\">", p->line % LOOM__SERIES);
 	loom__text_add(out, "<rect class=\"fill\" x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\">", LOOM__XY(x - half),
 		       LOOM__XY(fmin(top, base)), LOOM__XY(2 * half), LOOM__XY(fmax(fabs(base - top), 0.5)));
-	loom__svg_tip(out, tip);
+	loom__svg_tip(out, loom__sheet_tip(&b->s, p, tip));
 	loom__text_add(out, "</rect></g>\n");
 	if (p->n > 1 && p->low < p->high) {
 		double low = loom__scale_at(&b->y, p->low), high = loom__scale_at(&b->y, p->high), cap = fmin(4, half);
@@ -64,14 +59,20 @@ static void draw_bar(struct loom__text *out, const struct bars *b, const struct 
 	loom__sheet_mark(out, &b->y, p, x, half + 2);
 }
 
+static size_t longest_level(const struct loom__lines *l)
+{
+	size_t longest = 0;
+	for (size_t i = 0; i < l->xs; i++) {
+		size_t n = loom__markup_width(l->x[i]);
+		longest = n > longest ? n : longest;
+	}
+	return longest;
+}
+
 /* Draws the levels below the groups, at a slope if the longest level does not fit. */
 static void draw_levels(struct loom__text *out, const struct bars *b, double left, double bottom)
 {
-	size_t fits = loom__svg_fits(b->group), longest = 0;
-	for (size_t i = 0; i < b->s.l.xs; i++) {
-		size_t n = loom__markup_width(b->s.l.x[i]);
-		longest = n > longest ? n : longest;
-	}
+	size_t fits = loom__svg_fits(b->group), longest = longest_level(&b->s.l);
 	for (size_t i = 0; i < b->s.l.xs; i++) {
 		double x = left + ((double)i + 0.5) * b->group;
 		if (longest <= fits) {
@@ -106,11 +107,7 @@ static void draw_panel(struct loom__text *out, struct bars *b, size_t facet)
 /* Returns the additional height that sloping labels need, or 0. */
 static double slope(const struct loom__sheet *s)
 {
-	size_t fits = loom__svg_fits(s->width / (double)s->l.xs), longest = 0;
-	for (size_t i = 0; i < s->l.xs; i++) {
-		size_t n = loom__markup_width(s->l.x[i]);
-		longest = n > longest ? n : longest;
-	}
+	size_t fits = loom__svg_fits(s->width / (double)s->l.xs), longest = longest_level(&s->l);
 	return longest <= fits ? 0 : 2.9 * (double)(longest < 12 ? longest : 12);
 }
 

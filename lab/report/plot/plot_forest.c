@@ -191,18 +191,12 @@ double loom__plot_forest(struct loom__text *out, const struct loom__view *view, 
 	double pitch = f.narrow ? 72 : 44, head = 40, foot = 46, above = f.narrow ? 22 : 2;
 	double height = (double)groups * (head + above) + (double)rows * pitch + foot, y = 0;
 	loom__svg_begin(out, width, height, "Effects with 95 % intervals; right is better");
+	/* Each group gets an axis of its own, so that no line crosses a heading. */
 	for (size_t i = 0, last; i < rows; i = last) {
 		for (last = i + 1; last < rows && !new_group(view, last);)
 			last++;
 		double end = y + head + above + (double)(last - i) * pitch;
 		draw_group(out, &f, i, y + 18, end);
-		y = end;
-	}
-	y = 0; /* Each group gets an axis of its own, so that no line crosses a heading. */
-	for (size_t i = 0, last; i < rows; i = last) {
-		for (last = i + 1; last < rows && !new_group(view, last);)
-			last++;
-		double end = y + head + above + (double)(last - i) * pitch;
 		draw_axis(out, &f, y + 30, last < rows ? end : height - foot, last == rows);
 		y = end;
 	}

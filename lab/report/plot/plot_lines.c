@@ -2,11 +2,9 @@
 /* Draws lines of medians with their intervals, and thin strokes from the lowest to the highest sample. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "facts/must.h"
 #include "report/plot/sheet.h"
-#include "report/text/table.h"
 
 struct sheet {
 	struct loom__sheet s;
@@ -22,9 +20,8 @@ static double x_of(const struct sheet *s, const struct loom__lines_point *p)
 
 static void draw_point(struct loom__text *out, const struct sheet *s, const struct loom__lines_point *p)
 {
-	const char *unit = loom__sheet_unit(&s->s);
 	double x = x_of(s, p);
-	char tip[500];
+	char tip[LOOM__SHEET_TIP];
 	loom__text_add(out, "<g class=\"s%zu\"><g class=\"whiskers\">", p->line % LOOM__SERIES);
 	loom__svg_line(out, "span", x, loom__scale_at(&s->y, p->least), x, loom__scale_at(&s->y, p->most));
 	loom__text_add(out, "</g>");
@@ -35,10 +32,8 @@ static void draw_point(struct loom__text *out, const struct sheet *s, const stru
 		loom__svg_line(out, "span", x - 4, high, x + 4, high);
 	}
 	loom__text_add(out, "</g>\n");
-	snprintf(tip, sizeof(tip), "%.60s%s%.60s: %s, %s to %s in %zu samples", s->s.l.line[p->line],
-		 *s->s.l.line[p->line] ? ", " : "", s->s.l.x[p->at], LOOM__FIGURE(p->median, unit),
-		 LOOM__FIGURE(p->least, unit), LOOM__FIGURE(p->most, unit), p->n);
-	loom__svg_mark(out, p->line, "fill ring", x, loom__scale_at(&s->y, p->median), 4.5, tip);
+	loom__svg_mark(out, p->line, "fill ring", x, loom__scale_at(&s->y, p->median), 4.5,
+		       loom__sheet_tip(&s->s, p, tip));
 	loom__sheet_mark(out, &s->y, p, x, 8);
 }
 

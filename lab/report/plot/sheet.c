@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "facts/must.h"
+#include "report/text/table.h"
 
 static const char *factor_name(const struct loom__sheet *s, size_t factor)
 {
@@ -14,6 +15,15 @@ static const char *factor_name(const struct loom__sheet *s, size_t factor)
 const char *loom__sheet_unit(const struct loom__sheet *s)
 {
 	return s->settings->show == LOOM__SHOW_VALUE ? s->view->metric[s->l.metric].unit : "";
+}
+
+const char *loom__sheet_tip(const struct loom__sheet *s, const struct loom__lines_point *p, char tip[LOOM__SHEET_TIP])
+{
+	const char *line = s->l.line[p->line], *unit = loom__sheet_unit(s);
+	snprintf(tip, LOOM__SHEET_TIP, "%.60s%s%.60s: %s, %s to %s in %zu samples", line, *line ? ", " : "",
+		 s->l.x[p->at], LOOM__FIGURE(p->median, unit), LOOM__FIGURE(p->least, unit),
+		 LOOM__FIGURE(p->most, unit), p->n);
+	return tip;
 }
 
 int loom__sheet_marked(const struct loom__sheet *s)

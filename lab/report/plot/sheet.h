@@ -33,6 +33,9 @@ void loom__sheet_close(struct loom__sheet *s, struct loom__text *out);
 void loom__sheet_end(struct loom__sheet *s);
 /* Returns the unit of the values shown, which is "" for ratios. */
 const char *loom__sheet_unit(const struct loom__sheet *s);
+/* Writes the tooltip of a point, and returns it. */
+#define LOOM__SHEET_TIP 500
+const char *loom__sheet_tip(const struct loom__sheet *s, const struct loom__lines_point *p, char tip[LOOM__SHEET_TIP]);
 /* Marks the paper's value of a point at x: by a dash, a bracket for a range, or an arrow for a bound. */
 void loom__sheet_mark(struct loom__text *out, const struct loom__scale *y, const struct loom__lines_point *p, double x,
 		      double half);

@@ -9,14 +9,13 @@
 
 #define COLUMN_MARGIN 8
 
-static double draw(struct loom__text *out, const struct loom__view *view, const struct loom__report_settings *settings,
-		   int plot, size_t metric, double width)
+double loom__plot_draw(struct loom__text *out, const struct loom__view *view,
+		       const struct loom__report_settings *settings, enum loom__plot_kind plot, size_t metric,
+		       const struct loom__variant *v, double width)
 {
-	if (plot == LOOM__PLOT_FOREST)
-		return loom__plot_forest(out, view, width);
-	if (metric == LOOM__NO_NAME)
-		return 0;
 	switch (plot) {
+	case LOOM__PLOT_FOREST:
+		return loom__plot_forest(out, view, width);
 	case LOOM__PLOT_LINES:
 		return loom__plot_lines(out, view, settings, metric, width);
 	case LOOM__PLOT_BARS:
@@ -32,7 +31,7 @@ static double draw(struct loom__text *out, const struct loom__view *view, const 
 	case LOOM__PLOT_PARETO:
 		return loom__plot_pareto(out, view, settings, width);
 	default:
-		return view->variants ? loom__plot_workers(out, view, &view->variant[0], width) : 0;
+		return v ? loom__plot_workers(out, view, v, width) : 0;
 	}
 }
 
@@ -92,7 +91,7 @@ static double add_caption(struct loom__text *out, const char *text, double left,
 void loom__report_svg(struct loom__text *out, const struct loom__view *view,
 		      const struct loom__report_settings *settings)
 {
-	static const int order[] = {LOOM__PLOT_FOREST, LOOM__PLOT_LINES,        LOOM__PLOT_BARS,
+	static const enum loom__plot_kind order[] = {LOOM__PLOT_FOREST, LOOM__PLOT_LINES,        LOOM__PLOT_BARS,
 				    LOOM__PLOT_HEAT,   LOOM__PLOT_EFFECTS,      LOOM__PLOT_PARETO,
 				    LOOM__PLOT_RUNS,   LOOM__PLOT_DISTRIBUTION, LOOM__PLOT_WORKERS};
 	static const char *const heading[LOOM__PLOTS] = {"Effects with 95 % intervals",
@@ -115,8 +114,10 @@ void loom__report_svg(struct loom__text *out, const struct loom__view *view,
 		size_t metrics = 1u << order[i] & LOOM__PLOT_NAMED && settings->asked ? settings->asked : 1;
 		for (size_t m = 0; m < metrics && plots & 1u << order[i]; m++) {
 			struct loom__text one = {0};
-			double height = draw(&one, view, settings, order[i],
-					     settings->metrics ? settings->metric[m] : LOOM__NO_NAME, width);
+			int drawn = order[i] == LOOM__PLOT_FOREST || settings->metrics;
+			double height = !drawn ? 0
+					       : loom__plot_draw(&one, view, settings, order[i], settings->metric[m],
+								 view->variants ? view->variant : NULL, width);
 			if (height > 0) {
 				if (!column) {
 					loom__text_add(&body, "<g class=\"plot\">");

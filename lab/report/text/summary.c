@@ -9,15 +9,6 @@
 #include "report/report.h"
 #include "facts/must.h"
 
-/* Adds a number. JSON has no infinity, so values that are infinite or not known become null. */
-static void number(cJSON *o, const char *key, double v)
-{
-	if (isfinite(v))
-		loom__json_add_number(o, key, v);
-	else
-		loom__json_add_null(o, key);
-}
-
 static void numbers(cJSON *o, const char *key, const double *v, size_t n)
 {
 	cJSON *list = loom__json_add_array(o, key);
@@ -43,13 +34,13 @@ static cJSON *metric(const struct loom__view_metric *m, const struct loom__serie
 	loom__json_add_text(o, "unit", m->unit);
 	loom__json_add_text(o, "better", loom__better_name(m->better));
 	loom__json_add_number(o, "samples", (double)s->n);
-	number(o, "median", s->median.at);
-	number(o, "low", s->median.open & LOOM__STATS_OPEN_LOW ? NAN : s->median.low);
-	number(o, "high", s->median.open & LOOM__STATS_OPEN_HIGH ? NAN : s->median.high);
-	number(o, "lowest", s->sorted[0]);
-	number(o, "quartile_1", loom__stats_quantile(s->sorted, s->n, 0.25));
-	number(o, "quartile_3", loom__stats_quantile(s->sorted, s->n, 0.75));
-	number(o, "highest", s->sorted[s->n - 1]);
+	loom__json_add_finite(o, "median", s->median.at);
+	loom__json_add_finite(o, "low", s->median.open & LOOM__STATS_OPEN_LOW ? NAN : s->median.low);
+	loom__json_add_finite(o, "high", s->median.open & LOOM__STATS_OPEN_HIGH ? NAN : s->median.high);
+	loom__json_add_finite(o, "lowest", s->sorted[0]);
+	loom__json_add_finite(o, "quartile_1", loom__stats_quantile(s->sorted, s->n, 0.25));
+	loom__json_add_finite(o, "quartile_3", loom__stats_quantile(s->sorted, s->n, 0.75));
+	loom__json_add_finite(o, "highest", s->sorted[s->n - 1]);
 	numbers(o, "values", s->value, s->rows);
 	return o;
 }
@@ -68,9 +59,9 @@ static void add_workers(cJSON *o, const struct loom__view *view, const struct lo
 	cJSON_ArrayForEach(worker, workers)
 	{
 		cJSON *w = loom__json_append_object(list);
-		number(w, "worker", loom__json_number(worker, "worker"));
+		loom__json_add_finite(w, "worker", loom__json_number(worker, "worker"));
 		for (size_t k = 0; k < LOOM__COUNT(counter); k++)
-			number(w, counter[k], loom__view_counter(worker, counter[k], row));
+			loom__json_add_finite(w, counter[k], loom__view_counter(worker, counter[k], row));
 	}
 }
 
@@ -118,15 +109,15 @@ static void add_comparisons(cJSON *doc, const struct loom__view *view)
 		loom__json_add_number(o, "baseline", (double)c->baseline);
 		loom__json_add_number(o, "variant", (double)c->variant);
 		loom__json_add_text(o, "verdict", c->word);
-		number(o, "effect", c->effect);
-		number(o, "low", c->low);
-		number(o, "high", c->high);
-		number(o, "p", c->p);
-		number(o, "p_holm", c->p_holm);
-		number(o, "blocks", c->blocks);
+		loom__json_add_finite(o, "effect", c->effect);
+		loom__json_add_finite(o, "low", c->low);
+		loom__json_add_finite(o, "high", c->high);
+		loom__json_add_finite(o, "p", c->p);
+		loom__json_add_finite(o, "p_holm", c->p_holm);
+		loom__json_add_finite(o, "blocks", c->blocks);
 		loom__json_add_text(o, "better", loom__better_name(c->better));
-		number(o, "margin", c->margin);
-		number(o, "more_blocks", c->more_blocks);
+		loom__json_add_finite(o, "margin", c->margin);
+		loom__json_add_finite(o, "more_blocks", c->more_blocks);
 		loom__json_add_text(o, "notes", c->notes);
 		numbers(o, "ratios", c->ratio, c->ratios);
 	}
@@ -150,9 +141,9 @@ static void add_effects(cJSON *doc, const struct loom__view *view,
 				loom__json_add_text(o, "level", level[i]);
 				loom__json_add_text(o, "against", level[0]);
 				loom__json_add_number(o, "pairs", (double)pairs);
-				number(o, "ratio", r.at);
-				number(o, "low", pairs && !r.open ? r.low : NAN);
-				number(o, "high", pairs && !r.open ? r.high : NAN);
+				loom__json_add_finite(o, "ratio", r.at);
+				loom__json_add_finite(o, "low", pairs && !r.open ? r.low : NAN);
+				loom__json_add_finite(o, "high", pairs && !r.open ? r.high : NAN);
 			}
 		}
 }
@@ -182,15 +173,15 @@ static void add_lines(cJSON *doc, const struct loom__view *view, const struct lo
 			loom__json_add_text(point, "panel", l.facet[p->facet]);
 			loom__json_add_text(point, "line", l.line[p->line]);
 			loom__json_add_text(point, "x", l.x[p->at]);
-			number(point, "median", p->median);
-			number(point, "low", p->open ? NAN : p->low);
-			number(point, "high", p->open ? NAN : p->high);
-			number(point, "lowest", p->least);
-			number(point, "highest", p->most);
+			loom__json_add_finite(point, "median", p->median);
+			loom__json_add_finite(point, "low", p->open ? NAN : p->low);
+			loom__json_add_finite(point, "high", p->open ? NAN : p->high);
+			loom__json_add_finite(point, "lowest", p->least);
+			loom__json_add_finite(point, "highest", p->most);
 			loom__json_add_number(point, "samples", (double)p->n);
 			if (!isnan(p->paper_low)) {
-				number(point, "paper_low", p->paper_low);
-				number(point, "paper_high", p->paper_high);
+				loom__json_add_finite(point, "paper_low", p->paper_low);
+				loom__json_add_finite(point, "paper_high", p->paper_high);
 			}
 		}
 		loom__text_free(&title);
@@ -214,8 +205,8 @@ static void add_relative(cJSON *pareto, const struct loom__view *view, const str
 			continue;
 		cJSON *o = loom__json_append_object(list);
 		loom__json_add_text(o, "label", r.variant[i].label);
-		number(o, "x", x->median.at);
-		number(o, "y", y->median.at);
+		loom__json_add_finite(o, "x", x->median.at);
+		loom__json_add_finite(o, "y", y->median.at);
 		loom__json_add_text(o, "front", front_name[front[i]]);
 	}
 	free(front);

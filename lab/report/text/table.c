@@ -4,6 +4,7 @@
 #include "facts/must.h"
 #include "report/view/document.h"
 #include "report/text/grid.h"
+#include "stats/stats.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,17 +16,11 @@ struct spread {
 	double low, median, high;
 };
 
-static int by_value(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-	return (*x > *y) - (*x < *y);
-}
-
 /* Sorts the n values. n must not be 0. */
 static struct spread spread_of(double *value, size_t n)
 {
-	qsort(value, n, sizeof(*value), by_value);
-	return (struct spread){value[0], (value[(n - 1) / 2] + value[n / 2]) / 2, value[n - 1]};
+	loom__stats_sort(value, n);
+	return (struct spread){value[0], loom__stats_quantile(value, n, 0.5), value[n - 1]};
 }
 
 static void heading(const cJSON *doc, int choices, struct loom__text *out)

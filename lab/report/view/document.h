@@ -49,6 +49,8 @@ const cJSON *loom__json_list(const cJSON *o, const char *key);
 const char *loom__json_text(const cJSON *o, const char *key);
 const char *loom__json_string(const cJSON *item);
 double loom__json_number(const cJSON *o, const char *key);
+/* Adds a number. JSON has no infinity, so values that are infinite or not known become null. */
+void loom__json_add_finite(cJSON *o, const char *key, double v);
 double loom__json_double(const cJSON *item);
 int loom__json_true(const cJSON *o, const char *key);
 size_t loom__json_length(const cJSON *list);

@@ -48,7 +48,7 @@ static char *bytes_of(int fd, size_t most, size_t *length)
 	return bytes;
 }
 
-/* Returns the environment without variables of gpuloom, such as the token of a job, and of Python. */
+/* Returns the environment without variables of gpuloom and of Python. */
 static char **child_environment(void)
 {
 	size_t n = 0, all = 0;

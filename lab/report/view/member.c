@@ -53,6 +53,14 @@ double loom__json_number(const cJSON *o, const char *key)
 				 : NAN;
 }
 
+void loom__json_add_finite(cJSON *o, const char *key, double v)
+{
+	if (isfinite(v))
+		loom__json_add_number(o, key, v);
+	else
+		loom__json_add_null(o, key);
+}
+
 int loom__json_true(const cJSON *o, const char *key)
 {
 	return cJSON_IsObject(o) && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, key));

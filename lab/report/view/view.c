@@ -37,7 +37,7 @@ void loom__view_finish(struct loom__view *view, size_t m)
 static int check_kinds(const struct loom__doc *doc, size_t docs, struct loom_error *err)
 {
 	static const char *const name[] = {"result", "comparison", "sweep"};
-	static const char *const same[] = {"workload", "factors", "design", "constraints"};
+	static const char *const same[] = {"workload", "factors", "constraints"};
 	for (size_t i = 1; doc[0].kind == LOOM__DOC_SWEEP && i < docs && doc[i].kind == LOOM__DOC_SWEEP; i++)
 		for (size_t k = 0; k < LOOM__COUNT(same); k++) {
 			const cJSON *a = cJSON_GetObjectItemCaseSensitive(doc[0].root, same[k]);

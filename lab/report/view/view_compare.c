@@ -66,6 +66,20 @@ static size_t index_of(const cJSON *o, const char *key, size_t n)
 	return i >= 0 && i < (double)n && i == floor(i) ? (size_t)i : SIZE_MAX;
 }
 
+/* Returns the notes as one text. */
+static const char *join_notes(struct loom__view *view, const cJSON *list)
+{
+	struct loom__text t = {0};
+	const cJSON *note;
+	cJSON_ArrayForEach(note, list)
+	{
+		loom__text_add(&t, "%s%s", t.length ? "; " : "", loom__json_string(note));
+	}
+	const char *copy = loom__pool_copy(&view->pool, loom__must_text(&t));
+	loom__text_free(&t);
+	return copy;
+}
+
 static void add_comparison(struct loom__view *view, const cJSON *o)
 {
 	struct loom__compared *c = &view->compared[view->comparisons];
@@ -83,7 +97,7 @@ static void add_comparison(struct loom__view *view, const cJSON *o)
 	    .blocks = loom__json_number(o, "blocks"),
 	    .more_blocks = loom__json_number(o, "more_blocks"),
 	    .word = loom__json_text(o, "verdict"),
-	    .notes = loom__json_text(o, "notes"),
+	    .notes = join_notes(view, loom__json_list(o, "notes")),
 	};
 	if (c->baseline == SIZE_MAX || c->variant == SIZE_MAX)
 		return; /* the entry refers to a variant that does not exist */
@@ -108,22 +122,6 @@ static void add_comparison(struct loom__view *view, const cJSON *o)
 	view->comparisons++;
 }
 
-/* Sets c->notes. Notes in the document are one text or a list of texts. */
-static void join_notes(struct loom__view *view, struct loom__compared *c, const cJSON *list)
-{
-	struct loom__text t = {0};
-	const cJSON *note;
-	cJSON_ArrayForEach(note, list)
-	{
-		const char *s =
-		    cJSON_IsObject(note) ? loom__json_text(note, "text") : loom__json_string(note);
-		loom__text_add(&t, "%s%s", t.length && *s ? "; " : "", s);
-	}
-	if (*loom__must_text(&t))
-		c->notes = loom__pool_copy(&view->pool, t.at);
-	loom__text_free(&t);
-}
-
 void loom__view_add_compare(struct loom__view *view)
 {
 	const cJSON *o, *variants = loom__json_list(view->head, "variants");
@@ -146,10 +144,7 @@ void loom__view_add_compare(struct loom__view *view)
 	use_schedule(view);
 	cJSON_ArrayForEach(o, comparisons)
 	{
-		size_t before = view->comparisons;
 		add_comparison(view, o);
-		if (view->comparisons > before && loom__json_list(o, "notes"))
-			join_notes(view, &view->compared[before], loom__json_list(o, "notes"));
 	}
 	if (!*view->title && view->variants)
 		view->title = loom__json_text(view->variant[0].result, "title");

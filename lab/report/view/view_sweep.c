@@ -2,6 +2,7 @@
 /* Reads gpuloom.sweep/1 into a view, with one variant per configuration. The file is read twice, line by line, so that
  * a long sweep need not be in memory as JSON. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,19 +16,11 @@ struct configs {
 	size_t *rows, *at, room; /* [key.count] number of samples seen in the first and in the second pass */
 };
 
-/* Hashes of the samples of a pass, in a table with open addressing; 0: an empty slot. */
+/* The samples of a pass, named by their hashes. */
 struct seen {
-	uint64_t *slot;
-	size_t count, slots; /* slots: a power of two */
+	struct loom__names name;
+	struct loom__pool pool;
 };
-
-static uint64_t *slot_of(const struct seen *seen, uint64_t hash)
-{
-	size_t at = (hash ^ hash >> 32) & (seen->slots - 1);
-	while (seen->slot[at] && seen->slot[at] != hash)
-		at = (at + 1) & (seen->slots - 1);
-	return &seen->slot[at];
-}
 
 /* Returns 1 if the pass has met the sample before: a line that was copied, or a file that was given as a part of
  * another. */
@@ -35,23 +28,12 @@ static int again(struct seen *seen, const cJSON *line)
 {
 	static const char *const key[] = {"configuration", "sample", "start_ns", "metrics"};
 	uint64_t hash = LOOM__FNV1A;
+	size_t before = seen->name.count;
+	char name[20];
 	for (size_t i = 0; i < LOOM__COUNT(key); i++)
 		hash = loom__json_hash(hash, cJSON_GetObjectItemCaseSensitive(line, key[i]));
-	hash += !hash;
-	if (2 * seen->count >= seen->slots) {
-		struct seen old = *seen;
-		seen->slots = old.slots ? 2 * old.slots : 256;
-		seen->slot = loom__must(calloc(seen->slots, sizeof(*seen->slot)));
-		for (size_t i = 0; i < old.slots; i++)
-			if (old.slot[i])
-				*slot_of(seen, old.slot[i]) = old.slot[i];
-		free(old.slot);
-	}
-	uint64_t *slot = slot_of(seen, hash);
-	int found = *slot == hash;
-	seen->count += !found;
-	*slot = hash;
-	return found;
+	snprintf(name, sizeof(name), "%llx", (unsigned long long)hash);
+	return loom__names_add(&seen->pool, &seen->name, name) < before;
 }
 
 static size_t config_of(struct loom__view *view, struct configs *configs, const cJSON *line)
@@ -122,7 +104,7 @@ static void first_pass(struct loom__view *view, struct configs *configs)
 				name_metric(view, o->string, line);
 		}
 	}
-	free(seen.slot);
+	loom__pool_free(&seen.pool);
 }
 
 static void add_sample(struct loom__view *view, struct loom__variant *v, size_t row, double place,
@@ -333,7 +315,7 @@ void loom__view_add_sweep(struct loom__view *view)
 			add_sample(view, &view->variant[i], configs.at[i]++, (double)place++, line);
 		describe(view, &view->variant[i], line);
 	}
-	free(seen.slot);
+	loom__pool_free(&seen.pool);
 	if (!*view->title)
 		view->title = loom__json_text(view->head, "workload");
 	name_figure(view);
