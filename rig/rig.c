@@ -168,7 +168,7 @@ static const char *each_guard(struct loom__rig *r, char *text, size_t room)
 	return found;
 }
 
-/* Writes or checks guards after private memory, like guard(). */
+/* Writes or checks guards after scratchpad memory, like guard(). */
 static const char *guard_local(struct loom__rig *r, struct loom__rig_part *p, char *text, size_t room)
 {
 	for (uint32_t w = 0; w < r->layout.workers && p->local_room; w++) {

@@ -32,7 +32,7 @@ struct loom__rig_want {
 	int one_view;   /* all devices have the blocks at one address, which a thread sanitizer needs */
 	int hidden;     /* the host's view is inaccessible while workers run; not with one_view */
 	int rough;      /* workers are interrupted at any instruction */
-	uint32_t dirty; /* bits of kinds whose private memory is not zeroed before a sample */
+	uint32_t dirty; /* bits of kinds whose scratchpad memory is not zeroed before a sample */
 	size_t stack;   /* stack size of a worker's thread in bytes; 0: the default */
 	char *extra;    /* segment 2, memory of the test at one address for all devices; NULL: none */
 	uint64_t extra_bytes;

@@ -509,18 +509,12 @@ static int start(struct loom_stack *s, int how, struct loom_error *err)
 		return leave(s, rc, err); /* does not call rest(), because the workers may still execute a run */
 	if (s->selected[LOOM_WORKLOAD])
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "the conf selects a workload: loom_stack_run() runs it");
-	if (!rc)
-		rc = loom__graphs_stopped(s, err);
-	if (!rc)
-		rc = loom__stack_prepare(s, err);
-	if (!rc)
-		rc = loom__initial_take(s, err);
-	if (!rc)
-		rc = loom__stack_launch(s, err);
-	if (!rc) {
-		rc = begin(s, how, err);
-		s->run.running = !rc;
-	}
+	rc = rc ? rc : loom__graphs_stopped(s, err);
+	rc = rc ? rc : loom__stack_prepare(s, err);
+	rc = rc ? rc : loom__initial_take(s, err);
+	rc = rc ? rc : loom__stack_launch(s, err);
+	rc = rc ? rc : begin(s, how, err);
+	s->run.running = !rc;
 	if (!rc) {
 		loom__initial_begun(s);
 		return 0;

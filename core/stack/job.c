@@ -112,10 +112,8 @@ int loom__stack_launch(struct loom_stack *s, struct loom_error *err)
 	s->launch.launched = 1;
 	uint32_t attachments = loom__sync_attachments(s, &s->launch.attachment);
 	rc = loom__qos_grants(s, err);
-	if (!rc)
-		rc = loom__policies_start(s, err);
-	if (!rc)
-		rc = loom__ranks_reach(s, err);
+	rc = rc ? rc : loom__policies_start(s, err);
+	rc = rc ? rc : loom__ranks_reach(s, err);
 	for (uint32_t d = 0; d < s->layout.devices && !rc; d++) {
 		fill_orders(s, d, attachments);
 		rc = s->device[d].ops->launch(s->device[d].self, &s->launch.orders[d].launch, err);

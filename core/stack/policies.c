@@ -42,7 +42,7 @@ int loom__policy_need(struct loom_stack *s, const struct loom__policy *p, struct
 	for (uint32_t d = 0; d < s->layout.devices; d++)
 		if (s->shape[d].local_bytes && need->local > s->shape[d].local_bytes)
 			return LOOM__FAIL(err, LOOM_EUNAVAIL,
-					  "%s wants %llu bytes of private memory per worker, %s has %llu: "
+					  "%s wants %llu bytes of scratchpad memory per worker, %s has %llu: "
 					  "choose %s",
 					  p->choice->plugin->name, (unsigned long long)need->local,
 					  s->shape[d].name, (unsigned long long)s->shape[d].local_bytes,

@@ -160,7 +160,7 @@ static const struct loom_barrier_scopes *barrier_scopes_of(struct loom_stack *s)
 	return LOOM_HAS(ops, barrier_scopes) ? ops->barrier_scopes(w->self, &s->layout) : NULL;
 }
 
-/* Returns the private memory that task functions use, in bytes per worker. */
+/* Returns the scratchpad memory that task functions use, in bytes per worker. */
 static uint64_t scratch_of(struct loom_stack *s)
 {
 	struct loom__policy *w = loom__policy_of(s, LOOM_WORKLOAD);

@@ -18,7 +18,7 @@ enum { WORKERS = 2, CONTEXT_BYTES = 4096 /* as in far.dev.h */ };
 struct worker {
 	struct device *device;
 	pthread_t id;
-	struct loom_ctx *ctx; /* CONTEXT_BYTES, followed by the private memory */
+	struct loom_ctx *ctx; /* CONTEXT_BYTES, followed by the scratchpad memory */
 };
 
 struct device {
@@ -29,7 +29,7 @@ struct device {
 	struct worker worker[WORKERS];
 	uint32_t started; /* threads */
 	char *view[LOOM_MAX_SEGMENTS]; /* addresses for workers */
-	uint64_t local_bytes; /* private memory of a worker */
+	uint64_t local_bytes; /* scratchpad memory of a worker */
 	uint32_t ready, finished, gone; /* workers that have reached this point */
 };
 

@@ -7,7 +7,7 @@
 
 #include "compare/compare.h"
 #include "report/view/document.h"
-#include "report/view/pool.h"
+#include "report/view/arena.h"
 #include "facts/environment.h"
 #include "facts/must.h"
 
@@ -110,7 +110,7 @@ static void warn_of_choice(cJSON *doc, size_t variant, const char *name, const c
 
 /* The members of an object. They are found by a hash, because cJSON compares a name with each member. */
 struct members {
-	struct loom__pool pool;
+	struct loom__arena arena;
 	struct loom__names names;
 	const cJSON **at; /* [names.count] */
 };
@@ -119,10 +119,10 @@ static struct members members_of(const cJSON *object)
 {
 	struct members m = {0};
 	const cJSON *o;
-	m.at = loom__pool_get(&m.pool, loom__json_length(object) + 1, sizeof(*m.at));
+	m.at = loom__arena_get(&m.arena, loom__json_length(object) + 1, sizeof(*m.at));
 	cJSON_ArrayForEach(o, object)
 	{
-		size_t i = loom__names_add(&m.pool, &m.names, o->string);
+		size_t i = loom__names_add(&m.arena, &m.names, o->string);
 		m.at[i] = m.at[i] ? m.at[i] : o; /* of two members with one name, the first counts */
 	}
 	return m;
@@ -155,9 +155,9 @@ void loom__compare_choices(cJSON *doc)
 			if (!*loom__json_string(member(&of_a, o->string)))
 				warn_of_choice(doc, v, o->string, "", loom__json_string(o));
 		}
-		loom__pool_free(&of_b.pool);
+		loom__arena_free(&of_b.arena);
 	}
-	loom__pool_free(&of_a.pool);
+	loom__arena_free(&of_a.arena);
 }
 
 /* ---- the same job ------------------------------------------------------------------------------ */
@@ -209,7 +209,7 @@ static int same_job(const struct loom__job *a, const struct loom__job *b, const 
 		if (!has(b->varied, key) && !is_in(key, allowed, n) && !is_in("workload", allowed, n))
 			rc = differ(a, b, key, was_value, value, err);
 	}
-	loom__pool_free(&of_b.pool);
+	loom__arena_free(&of_b.arena);
 	return rc;
 }
 
@@ -307,7 +307,7 @@ static int same_answers(const struct loom__job *a, const struct loom__job *b, st
 				"the same input and seed; to compare them nevertheless: --allow-mismatch=workload",
 				m->string, x, a->label, y, b->label);
 	}
-	loom__pool_free(&of_b.pool);
+	loom__arena_free(&of_b.arena);
 	return rc;
 }
 

@@ -294,7 +294,7 @@ static void add_mark(const struct loom__claim *c, struct loom__view *view, struc
 	if (!calls)
 		return;
 	struct drawn d = {
-	    {loom__pool_get(&view->pool, view->variants + 1, 1), loom__pool_get(&view->pool, view->variants + 1, 1)},
+	    {loom__arena_get(&view->arena, view->variants + 1, 1), loom__arena_get(&view->arena, view->variants + 1, 1)},
 	    {LOOM__NO_NAME, LOOM__NO_NAME},
 	    0};
 	if (over_view(c, &(struct sweep){.view = view, .drawn = &d}, view, &value, &err) ||
@@ -310,7 +310,7 @@ static void add_mark(const struct loom__claim *c, struct loom__view *view, struc
 void loom__figure_marks(const cJSON *paper, struct loom__view *view, struct loom__report_settings *settings)
 {
 	const cJSON *one, *list = loom__json_list(paper, "claims");
-	struct loom__paper_mark *mark = loom__pool_get(&view->pool, MOST_MARKS, sizeof(*mark));
+	struct loom__paper_mark *mark = loom__arena_get(&view->arena, MOST_MARKS, sizeof(*mark));
 	struct loom_error err;
 	settings->mark = mark;
 	size_t claims = 0; /* counted, because a document may have any number of claims */

@@ -64,7 +64,7 @@ int loom__claim_metrics(const struct loom__claim *c, const struct loom__view *vi
 
 /* Adds the values of the paper to the plots as marks. This is possible for claims that are a single at() or geomean(),
  * a quotient of two, or 1 minus such a quotient. `paper` is the object "paper" in the head of a sweep, or NULL. The
- * marks are in the memory of view->pool. */
+ * marks are in the memory of view->arena. */
 void loom__figure_marks(const cJSON *paper, struct loom__view *view, struct loom__report_settings *settings);
 
 /* The section [x-paper] of one conf. */

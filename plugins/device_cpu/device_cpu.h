@@ -34,7 +34,7 @@ struct options {
 	const char *powercap;
 };
 
-/* Limit on a worker's private memory in bytes, for all policies together. Host memory needs no limit. With this one, a
+/* Limit on a worker's scratchpad memory in bytes, for all policies together. Host memory needs no limit. With this one, a
  * policy chooses the size of its private queue as it does on a GPU. */
 #define LOCAL_BYTES_MAX (1u << 20)
 

@@ -101,7 +101,7 @@ LOOM_FN struct sched_lane *sched_single_lane(const struct loom_ctx *c)
 }
 #endif
 
-/* GPUs align private memory to this many bytes, so that the compiler can load two words at a time. */
+/* GPUs align scratchpad memory to this many bytes, so that the compiler can load two words at a time. */
 #ifdef LOOM_DEVICE_COMPILE
 #define SCHED_ALIGNED(p) ((struct loom_task *)__builtin_assume_aligned(p, 16))
 #else

@@ -53,7 +53,7 @@ LOOM_FN int mgws_begin(struct loom_ctx *c)
 	return 0;
 }
 
-/* Stores metadata and counters of the worker's private memory into its queue, where sched_mgws_collect() reads them. */
+/* Stores metadata and counters of the worker's scratchpad memory into its queue, where sched_mgws_collect() reads them. */
 LOOM_FN void mgws_leave_results(struct loom_ctx *c)
 {
 	struct mgws_meta *meta = mgws_meta(c);

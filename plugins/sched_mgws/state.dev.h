@@ -147,7 +147,7 @@ struct mgws_worker {
 #ifdef LOOM_DEVICE_COMPILE
 #define MGWS_BEGUN(c) (mgws_worker(c)->begun)
 #else
-#define MGWS_BEGUN(c) ((c)->begun) /* private memory may hold anything before the scheduler has begun */
+#define MGWS_BEGUN(c) ((c)->begun) /* scratchpad memory may hold anything before the scheduler has begun */
 #endif
 #endif
 

@@ -206,7 +206,7 @@ uint64_t sync_lay_out_flags(const struct sync *s, const struct loom_layout *layo
 	need_->global = line(need_->global);
 	need_->device_place = LOOM_PLACE_DEVICE;
 	need_->global_place = s->near ? LOOM_PLACE_ANY : LOOM_PLACE_HOST;
-	/* An item must fit into the worker's private memory, together with the requests of gpu_wait.dev.h. If an item
+	/* An item must fit into the worker's scratchpad memory, together with the requests of gpu_wait.dev.h. If an item
 	 * does not fit, items are copied into the device's memory. */
 	for (uint32_t d = 0; d < layout->devices; d++)
 		if (layout->device[d].kind == LOOM_ON_GPU && need_->local + 256 > layout->device[d].local_bytes)

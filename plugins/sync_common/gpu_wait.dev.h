@@ -29,7 +29,7 @@
 #define SYNC_GPU_WAIT
 
 /* Indices in sync_head.setting, after the settings of the plug-in. SYNC_PAUSE_NS: the monitor's pause between two
- * polls. SYNC_LOCAL_BYTES: bytes of a worker's private memory for one item. SYNC_COUNTS: 1 if changes of words are
+ * polls. SYNC_LOCAL_BYTES: bytes of a worker's scratchpad memory for one item. SYNC_COUNTS: 1 if changes of words are
  * counted, for a listener that sleeps (listener.h). SYNC_GPUS: one bit per device, 1 if it is a GPU. */
 enum sync_setting { SYNC_PAUSE_NS = 10, SYNC_LOCAL_BYTES, SYNC_COUNTS, SYNC_GPUS, SYNC_GPUS_MORE };
 
@@ -219,7 +219,7 @@ struct __attribute__((aligned(16))) gpu_wait_request {
 	uint64_t since_ns, over_ns; /* start time of the wait; start time of the last poll */
 	/* State of the worker that only its lane 0 changes. */
 	uint32_t phase;                  /* parity of the barrier's present phase */
-	uint32_t tag;                    /* tag of the item in the worker's private memory */
+	uint32_t tag;                    /* tag of the item in the worker's scratchpad memory */
 	const struct sync_channel *held; /* channel of that item; NULL: there is none */
 };
 

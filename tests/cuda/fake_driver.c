@@ -101,7 +101,7 @@ FAKE(cuDeviceGetByPCIBusId, (CUdevice *device, const char *bus),
 	return strncmp(bus, "ffff:ff:1f.", 11) ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;)
 FAKE(cuDeviceGetAttribute, (int *value, CUdevice_attribute which, CUdevice device),
 	const struct fake_attribute rows[] = {
-		/* Below 8.0, because the CPU's task functions need the private memory that tasks have without
+		/* Below 8.0, because the CPU's task functions need the scratchpad memory that tasks have without
 		 * LOOM_SHAPE_PRODUCTS. */
 		{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, wrong("old-gpu") ? 6 : wrong("hopper") ? 9 : 7},
 		{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, wrong("old-gpu") || wrong("hopper") ? 0 : 5},

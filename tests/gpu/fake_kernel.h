@@ -10,7 +10,7 @@
  *                   mute (streams do not set words), lossy (if two devices add to a word, one addition is lost),
  *                   swapless (if two devices swap a word, one swap is lost), ranks (two GPUs, whose memory other
  *                   processes open by handles), no-peer (two GPUs that cannot access each other's memory), hopper (compute capability 9.0, to
- *                   compile programs; tasks on tiles would have too little private memory)
+ *                   compile programs; tasks on tiles would have too little scratchpad memory)
  * FAKE_GPU_FAIL     NAME:N: the N-th call of the driver's function NAME fails
  * FAKE_GPU_CALLS    a file to which a line "NAME COUNT" is appended at the end for each called function */
 #ifndef LOOM_TEST_FAKE_KERNEL_H

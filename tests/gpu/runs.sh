@@ -157,7 +157,7 @@ sound_runs() {
 	# conformance() runs the two other tests, for which the driver needs a task and GPUs whose memory has keys.
 	expect 0 '1[0-9] passed, 0 failed' "$G" validate "$B/plugins/device_$device.so" --level 4 --quiet \
 		--skip device.keys --skip device.embeds
-	# Runs uneven work. Tasks that are too large for a worker's private memory are rejected.
+	# Runs uneven work. Tasks that are too large for a worker's scratchpad memory are rejected.
 	for scheduler in 'counter fib experts' 'plan fib ragged makespan' 'mgws ragged'; do
 		for workload in ${scheduler#* }; do
 			run ${scheduler%% *} $workload 0 '3 samples, each verified' none
@@ -167,7 +167,7 @@ sound_runs() {
 		--set workload.ragged.known=device
 	run counter experts 0 verified none --set device.$device.lanes=$((2 * wave)) --set device.$device.workers=3 \
 		--set workload.experts.skew=w7
-	run plan ragged 4 'ragged wants [0-9]* bytes of private memory per worker, .*: choose smaller tasks' none \
+	run plan ragged 4 'ragged wants [0-9]* bytes of scratchpad memory per worker, .*: choose smaller tasks' none \
 		--set workload.ragged.dim=256 --set workload.ragged.tile=256
 	# GPUs read no files, so texts are loaded ahead if there is no CPU.
 	contains="--set workload.contains.word=zwischen --set workload.contains.documents=100"

@@ -80,7 +80,7 @@ struct loom_program {
 	uint32_t tasks;
 	uint32_t traced; /* 1: every launch has a trace; 0: no launch has one */
 	const char *constants; /* #define lines for device code; NULL: none */
-	uint64_t local_bytes;  /* private memory per worker that policies and task functions need, in bytes */
+	uint64_t local_bytes;  /* scratchpad memory per worker that policies and task functions need, in bytes */
 	const struct loom_program_source *source;
 	uint32_t sources;
 	uint32_t irs;

@@ -327,7 +327,7 @@ struct loom_device_shape {
 	uint32_t first_worker; /* number of the device's first worker in the stack; the core sets it */
 	uint32_t workers, lanes;
 	int32_t numa_node;       /* -1: none, or not known */
-	uint64_t local_bytes;    /* limit on the private memory of a worker in bytes, such as a GPU's shared memory */
+	uint64_t local_bytes;    /* limit on the scratchpad memory of a worker in bytes, such as a GPU's shared memory */
 	uint32_t kind;           /* LOOM_ON_CPU or LOOM_ON_GPU: the affinity of tasks that the device may run */
 	uint32_t flags;          /* LOOM_SHAPE_* */
 	/* Modelled times of a kernel launch and of its end, for a device without kernels, such as a CPU. 0: they take

@@ -71,7 +71,7 @@ struct loom_workload_ops {
 	/* For schedulers that plan: returns the cost of an initial task, as far as the workload knows it, in a unit of
 	 * its choice. Called for each task after tasks(). NULL: costs are not known. */
 	uint64_t (*cost)(void *self, const struct loom_layout *layout, const struct loom_task *task);
-	/* Returns the private memory per worker that task functions use, in bytes. need() must include it in `local` of struct
+	/* Returns the scratchpad memory per worker that task functions use, in bytes. need() must include it in `local` of struct
 	 * loom_need (plugin.h): the worker's private block, which is in shared memory on a GPU. Called before device code is
 	 * composed, because the number of resident workers depends on it. NULL: 0. */
 	uint64_t (*scratch)(void *self, const struct loom_layout *layout);

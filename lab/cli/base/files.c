@@ -14,7 +14,7 @@
 #include "facts/must.h"
 #include "facts/write.h"
 #include "report/view/foreign.h"
-#include "report/view/pool.h"
+#include "report/view/arena.h"
 #include "stack/plan.h"
 #include "sweep/journal.h"
 
@@ -25,7 +25,7 @@ struct file {
 };
 
 struct loom__files {
-	struct loom__pool pool;
+	struct loom__arena arena;
 	struct loom__names key;  /* of the files, from loom__file_key() */
 	struct file *at;         /* [key.count] */
 	struct loom__names read; /* names of inputs; a sweep reads its confs again for each configuration */
@@ -38,7 +38,7 @@ static struct file *find(const struct loom__cli *cli, const char *path)
 	struct loom__text key = {0};
 	size_t known = f->key.count, i = LOOM__NO_NAME;
 	if (loom__file_key(path, &key))
-		i = loom__names_add(&f->pool, &f->key, key.at);
+		i = loom__names_add(&f->arena, &f->key, key.at);
 	loom__text_free(&key);
 	if (f->key.count > known) {
 		f->at = loom__must(reallocarray(f->at, f->key.count, sizeof(*f->at)));
@@ -58,7 +58,7 @@ int loom__file_reads(const struct loom__cli *cli, const char *path, struct loom_
 	struct loom__files *all = cli->files;
 	if (loom__names_find(&all->read, path) != LOOM__NO_NAME)
 		return 0;
-	size_t name = loom__names_add(&all->pool, &all->read, path);
+	size_t name = loom__names_add(&all->arena, &all->read, path);
 	struct file *f = find(cli, path);
 	if (!f || f->read)
 		return 0;
@@ -95,8 +95,8 @@ int loom__file_writes(const struct loom__cli *cli, const char *what, const char 
 		return LOOM__FAIL(err, LOOM_EINVAL,
 				  "%s '%s' and %s '%s' are the same file: give one of them another name", f->what,
 				  f->written, what, path);
-	f->what = f->what ? f->what : loom__pool_copy(&cli->files->pool, what);
-	f->written = f->written ? f->written : loom__pool_copy(&cli->files->pool, path);
+	f->what = f->what ? f->what : loom__arena_copy(&cli->files->arena, what);
+	f->written = f->written ? f->written : loom__arena_copy(&cli->files->arena, path);
 	if (f->read)
 		return refuse_both(f, err);
 	return how == LOOM__WRITES_RESULT ? loom__file_keeps_sweep(what, path, err) : 0;
@@ -182,7 +182,7 @@ int loom__file_again(const struct loom__cli *cli, const char *path, const char *
 	struct file *f = find(cli, path);
 	*before = f ? f->document : NULL;
 	if (f && !f->document)
-		f->document = loom__pool_copy(&cli->files->pool, path);
+		f->document = loom__arena_copy(&cli->files->arena, path);
 	return *before != NULL;
 }
 
@@ -230,7 +230,7 @@ void loom__files_begin(struct loom__cli *cli)
 
 void loom__files_end(struct loom__cli *cli)
 {
-	loom__pool_free(&cli->files->pool);
+	loom__arena_free(&cli->files->arena);
 	free(cli->files->at);
 	free(cli->files);
 	cli->files = NULL;

@@ -300,8 +300,8 @@ struct one {
 
 static void note_metric(void *arg, const char *metric)
 {
-	struct loom__pool *pool = ((void **)arg)[0];
-	loom__names_add(pool, ((void **)arg)[1], metric);
+	struct loom__arena *arena = ((void **)arg)[0];
+	loom__names_add(arena, ((void **)arg)[1], metric);
 }
 
 static void note_list(void *both, const char *list)
@@ -319,11 +319,11 @@ static void kept_name(const struct one *o, struct loom__text *path)
 
 static int keep(const struct one *o)
 {
-	struct loom__pool pool = {0};
+	struct loom__arena arena = {0};
 	struct loom__names names = {0};
 	struct loom__text path = {0}, text = {0};
 	struct loom_error err;
-	void *both[] = {&pool, &names};
+	void *both[] = {&arena, &names};
 	const struct loom__figure *f = o->row->figure;
 	for (size_t i = 0; i < f->claims; i++)
 		loom__claim_metrics(&f->claim[i], &o->source->view, note_metric, both);
@@ -339,7 +339,7 @@ static int keep(const struct one *o)
 		loom__say_note(o->p->cli, "wrote '%s'", path.at);
 	loom__text_free(&path);
 	loom__text_free(&text);
-	loom__pool_free(&pool);
+	loom__arena_free(&arena);
 	return rc ? loom__refuse(o->p->cli, LOOM_EXIT_FAILURE, "%s", err.text) : LOOM_EXIT_OK;
 }
 

@@ -4,7 +4,7 @@
 #define LOOM_CLI_SWEEP_H
 
 #include "cli/conf/conf.h"
-#include "report/view/pool.h"
+#include "report/view/arena.h"
 #include "run/engine.h"
 #include "sweep/sweep.h"
 
@@ -54,7 +54,7 @@ struct loom__sweep_session {
 	struct loom__configs configs;
 	struct loom__sweep sweep;
 	struct loom__journal journal;
-	struct loom__pool pool;
+	struct loom__arena arena;
 	char *title, *workload; /* title and workload of the first configuration */
 	size_t ready;	      /* number of configurations whose input files exist */
 	struct loom_error missing; /* the first error about a missing input file; code 0: none */

@@ -126,7 +126,7 @@ static int resolve(struct loom__sweep_session *s, size_t i, struct loom__names *
 	if (status)
 		return status;
 	name_config(c, cfg);
-	size_t before = seen->count, first = loom__names_add(&s->pool, seen, c->id);
+	size_t before = seen->count, first = loom__names_add(&s->arena, seen, c->id);
 	if (first < before) { /* the two configurations differ only in an option of a plug-in that they do not use */
 		c->skipped = loom__must(strdup("identical to another configuration"));
 		name_config(c, NULL);

@@ -19,7 +19,7 @@ void loom__sweep_note_line(void *session, const cJSON *line)
 	cJSON_ArrayForEach(metric, loom__json_object(line, "metrics"))
 	{
 		if (metric->string)
-			loom__names_add(&s->pool, &s->metric, metric->string);
+			loom__names_add(&s->arena, &s->metric, metric->string);
 	}
 	if (!report)
 		return;
@@ -68,7 +68,7 @@ static void look(struct loom__sweep_session *s, int certain)
 void loom__sweep_note_sample(struct loom__sweep_session *s, const struct loom__sample *sample)
 {
 	for (size_t i = 0; i < sample->report.count; i++)
-		loom__names_add(&s->pool, &s->metric, sample->report.list[i].name);
+		loom__names_add(&s->arena, &s->metric, sample->report.list[i].name);
 	if (!s->looked++)
 		look(s, 0);
 }

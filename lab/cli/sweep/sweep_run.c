@@ -342,7 +342,7 @@ static void end(struct loom__sweep_session *s)
 {
 	loom__sweep_free(&s->sweep);
 	loom__configs_free(&s->configs);
-	loom__pool_free(&s->pool);
+	loom__arena_free(&s->arena);
 	loom__text_free(&s->said);
 	cJSON_Delete(s->report);
 	cJSON_Delete(s->paper);

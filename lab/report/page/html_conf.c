@@ -38,7 +38,7 @@ static void conf_values(struct loom__text *out, const struct loom__view *view, c
  * set. Without such options, appends nothing. */
 static void conf_table(struct loom__text *out, const struct loom__view *view, int defaults)
 {
-	struct loom__pool pool = {0};
+	struct loom__arena arena = {0};
 	struct loom__names done = {0};
 	struct loom__grid g = {0};
 	struct loom__text values = {0};
@@ -51,7 +51,7 @@ static void conf_table(struct loom__text *out, const struct loom__view *view, in
 			int given = strcmp(loom__json_text(o, "source"), "default") != 0;
 			if (!o->string || given == defaults || before >= 1000)
 				continue;
-			loom__names_add(&pool, &done, o->string);
+			loom__names_add(&arena, &done, o->string);
 			if (done.count == before)
 				continue;
 			loom__grid_cell(&g, LOOM__CELL_CODE, "%s", o->string);
@@ -61,7 +61,7 @@ static void conf_table(struct loom__text *out, const struct loom__view *view, in
 			loom__grid_cell(&g, LOOM__CELL_SOFT, "%s", loom__json_text(o, "default"));
 		}
 	loom__grid_html(&g, out, "wrap", defaults ? "Defaults" : "Options that were set");
-	loom__pool_free(&pool);
+	loom__arena_free(&arena);
 }
 
 void loom__html_conf(struct loom__text *out, const struct loom__view *view)

@@ -75,7 +75,7 @@ static void environment_table(struct loom__text *out, const cJSON *environment)
 static void plugin_table(struct loom__text *out, const struct loom__view *view)
 {
 	struct loom__names seen = {0};
-	struct loom__pool pool = {0};
+	struct loom__arena arena = {0};
 	struct loom__grid g = {0};
 	loom__grid_columns(&g, "plug-in|kind|version|build ID");
 	const cJSON *p, *result;
@@ -88,7 +88,7 @@ static void plugin_table(struct loom__text *out, const struct loom__view *view)
 			const char *hash = loom__json_text(p, "build_id"), *name = loom__json_text(p, "name");
 			const char *version = loom__json_text(p, "version");
 			loom__text_add(&key, "%s %s %s", name, version, hash);
-			loom__names_add(&pool, &seen, loom__must_text(&key));
+			loom__names_add(&arena, &seen, loom__must_text(&key));
 			loom__text_free(&key);
 			if (seen.count == before || before > 100)
 				continue;
@@ -99,7 +99,7 @@ static void plugin_table(struct loom__text *out, const struct loom__view *view)
 		}
 	}
 	loom__grid_html(&g, out, "wrap cards", "Plug-ins of the run");
-	loom__pool_free(&pool);
+	loom__arena_free(&arena);
 }
 
 void loom__html_environment(struct loom__text *out, const struct loom__view *view)

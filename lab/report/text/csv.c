@@ -67,7 +67,7 @@ void loom__csv_metric(struct loom__text *name, const struct loom__view_metric *m
 /* Appends the name of a column for a factor or a metric (`kind`). Documents may have a metric with the name of a
  * factor, or a factor that is called `sample`. The columns of gpuloom come first and keep their names, and then those
  * of the factors; a later one with the same name gets the kind in front of it. */
-static void add_column(struct loom__text *out, struct loom__pool *pool, struct loom__names *taken, const char *kind,
+static void add_column(struct loom__text *out, struct loom__arena *arena, struct loom__names *taken, const char *kind,
 		       const char *name)
 {
 	struct loom__text own = {0}, longer = {0};
@@ -78,7 +78,7 @@ static void add_column(struct loom__text *out, struct loom__pool *pool, struct l
 		own = longer;
 		longer = (struct loom__text){0};
 	}
-	loom__names_add(pool, taken, own.at);
+	loom__names_add(arena, taken, own.at);
 	loom__csv_add(out, ",%s", own.at);
 	loom__text_free(&own);
 }
@@ -86,22 +86,22 @@ static void add_column(struct loom__text *out, struct loom__pool *pool, struct l
 void loom__report_csv(struct loom__text *out, const struct loom__view *view)
 {
 	static const char *const column[] = {"variant", "sample", "order", "start_ns"};
-	struct loom__pool pool = {0};
+	struct loom__arena arena = {0};
 	struct loom__names taken = {0};
 	for (size_t i = 0; i < LOOM__COUNT(column); i++)
-		loom__names_add(&pool, &taken, column[i]);
+		loom__names_add(&arena, &taken, column[i]);
 	loom__text_add(out, "variant");
 	for (size_t f = 0; f < view->factors; f++)
-		add_column(out, &pool, &taken, "factor", view->factor[f]);
+		add_column(out, &arena, &taken, "factor", view->factor[f]);
 	loom__text_add(out, ",sample,order,start_ns");
 	for (size_t m = 0; m < view->metrics; m++) {
 		struct loom__text name = {0};
 		loom__csv_metric(&name, &view->metric[m]);
-		add_column(out, &pool, &taken, "metric", loom__must_text(&name));
+		add_column(out, &arena, &taken, "metric", loom__must_text(&name));
 		loom__text_free(&name);
 	}
 	loom__text_add(out, "\n");
-	loom__pool_free(&pool);
+	loom__arena_free(&arena);
 	for (size_t i = 0; i < view->variants; i++) {
 		const struct loom__variant *v = &view->variant[i];
 		for (size_t row = 0; row < v->rows; row++) {

@@ -11,7 +11,7 @@
 void loom__grid_column(struct loom__grid *g, unsigned flags, const char *name)
 {
 	g->column = loom__must(realloc(g->column, (g->columns + 1) * sizeof(*g->column)));
-	g->column[g->columns++] = (struct loom__grid_column){loom__pool_copy(&g->pool, name), flags};
+	g->column[g->columns++] = (struct loom__grid_column){loom__arena_copy(&g->arena, name), flags};
 }
 
 void loom__grid_columns(struct loom__grid *g, const char *names)
@@ -30,7 +30,7 @@ static void add_cell(struct loom__grid *g, unsigned flags, const char *text)
 {
 	if ((g->cells & (g->cells - 1)) == 0) /* the array grows when `cells` is a power of two */
 		g->cell = loom__must(realloc(g->cell, (2 * g->cells + 1) * sizeof(*g->cell)));
-	g->cell[g->cells++] = (struct loom__grid_cell){loom__pool_copy(&g->pool, text), flags};
+	g->cell[g->cells++] = (struct loom__grid_cell){loom__arena_copy(&g->arena, text), flags};
 }
 
 void loom__grid_cell(struct loom__grid *g, unsigned flags, const char *fmt, ...)
@@ -55,7 +55,7 @@ void loom__grid_free(struct loom__grid *g)
 {
 	free(g->column);
 	free(g->cell);
-	loom__pool_free(&g->pool);
+	loom__arena_free(&g->arena);
 	*g = (struct loom__grid){0};
 }
 

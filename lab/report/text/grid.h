@@ -4,7 +4,7 @@
 #define LOOM_GRID_H
 
 #include "report/text/markup.h"
-#include "report/view/pool.h"
+#include "report/view/arena.h"
 
 enum {
 	LOOM__CELL_NUMBER = 1, /* right-aligned; may also be a flag of a column */
@@ -17,7 +17,7 @@ enum {
 
 /* A table. Zero-initialise it, and free it with loom__grid_free(). */
 struct loom__grid {
-	struct loom__pool pool;
+	struct loom__arena arena;
 	struct loom__grid_column {
 		const char *name;
 		unsigned flags;

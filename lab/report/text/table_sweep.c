@@ -98,18 +98,18 @@ static size_t add_fitting_rows(struct sweep_table *t)
 static void add_skipped(const struct sweep_table *t)
 {
 	const struct loom__view *view = t->view;
-	struct loom__pool pool = {0};
+	struct loom__arena arena = {0};
 	struct loom__names reason = {0};
 	for (size_t i = 0; i < view->variants; i++) {
 		const struct loom__variant *v = &view->variant[i];
 		size_t known = reason.count, same = 0;
-		if (strcmp(v->status, "skipped") || loom__names_add(&pool, &reason, v->note) < known)
+		if (strcmp(v->status, "skipped") || loom__names_add(&arena, &reason, v->note) < known)
 			continue;
 		for (size_t j = i; j < view->variants; j++)
 			same += !strcmp(view->variant[j].status, "skipped") && !strcmp(view->variant[j].note, v->note);
 		loom__line_add(t->out, "    %zu left out: %s\n", same, v->note);
 	}
-	loom__pool_free(&pool);
+	loom__arena_free(&arena);
 }
 
 static const char *direction(const struct loom__view *view, size_t metric)

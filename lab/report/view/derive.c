@@ -336,15 +336,15 @@ int loom__derived_result(const struct loom__derived *d, cJSON *result, struct lo
 		}
 		free(value);
 		if (*r.unknown) {
-			struct loom__pool pool = {0};
+			struct loom__arena arena = {0};
 			struct loom__names names = {0};
 			const cJSON *m;
 			cJSON_ArrayForEach(m, metrics)
 			{
-				loom__names_add(&pool, &names, m->string);
+				loom__names_add(&arena, &names, m->string);
 			}
 			int rc = unknown(one, r.unknown, names.name, names.count, err);
-			loom__pool_free(&pool);
+			loom__arena_free(&arena);
 			return rc;
 		}
 	}
@@ -373,11 +373,11 @@ static int derive_view(const struct loom__derived_one *one, struct loom__view *v
 	if (m == LOOM__NO_NAME)
 		return LOOM__FAIL(err, LOOM_EINVAL, "%s: too many metrics", one->name);
 	/* If the metric existed, its unit and direction are replaced, because all its values are computed again. */
-	view->metric[m].unit = loom__pool_copy(&view->pool, one->unit);
+	view->metric[m].unit = loom__arena_copy(&view->arena, one->unit);
 	view->metric[m].better = one->better;
 	for (size_t v = 0; v < view->variants; v++) {
 		struct loom__variant *variant = &view->variant[v];
-		struct loom__series *all = loom__pool_get(&view->pool, view->metrics, sizeof(*all));
+		struct loom__series *all = loom__arena_get(&view->arena, view->metrics, sizeof(*all));
 		memcpy(all, variant->series, before * sizeof(*all));
 		all[m] = (struct loom__series){0};
 		variant->series = all;

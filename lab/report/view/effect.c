@@ -8,25 +8,25 @@
 
 size_t loom__effect_levels(const struct loom__view *view, size_t factor, const char **level, size_t most)
 {
-	struct loom__pool pool = {0};
+	struct loom__arena arena = {0};
 	struct loom__names own = {0}, listed = {0};
 	const cJSON *value;
 	for (size_t v = 0; v < view->variants; v++)
 		if (view->variant[v].level && view->variant[v].level[factor])
-			loom__names_add(&pool, &own, view->variant[v].level[factor]);
+			loom__names_add(&arena, &own, view->variant[v].level[factor]);
 	/* The order is that of the sweep. The first level is the reference of the effects. */
 	cJSON_ArrayForEach(value, loom__view_values(view, factor))
 	{
 		const char *text = loom__json_string(value);
 		if (listed.count < most && *text && loom__names_find(&own, text) != LOOM__NO_NAME)
-			level[loom__names_add(&pool, &listed, text)] = text;
+			level[loom__names_add(&arena, &listed, text)] = text;
 	}
 	for (size_t v = 0; v < view->variants && listed.count < most; v++)
 		if (view->variant[v].level && view->variant[v].level[factor])
-			level[loom__names_add(&pool, &listed, view->variant[v].level[factor])] =
+			level[loom__names_add(&arena, &listed, view->variant[v].level[factor])] =
 			    view->variant[v].level[factor];
 	size_t n = listed.count;
-	loom__pool_free(&pool);
+	loom__arena_free(&arena);
 	return n;
 }
 
@@ -51,11 +51,11 @@ static double median_of(const struct loom__variant *v, size_t metric)
 size_t loom__effect(const struct loom__view *view, size_t metric, size_t factor, const char *base,
 		    const char *level, struct loom__stats_interval *ratio)
 {
-	struct loom__pool pool = {0};
+	struct loom__arena arena = {0};
 	struct loom__names names = {0};
 	struct loom__text key = {0};
-	double *first = loom__pool_get(&pool, view->variants, sizeof(*first));
-	double *d = loom__pool_get(&pool, view->variants, sizeof(*d));
+	double *first = loom__arena_get(&arena, view->variants, sizeof(*first));
+	double *d = loom__arena_get(&arena, view->variants, sizeof(*d));
 	size_t n = 0;
 	for (int pass = 0; first && d && pass < 2; pass++)
 		for (size_t i = 0; i < view->variants; i++) {
@@ -67,7 +67,7 @@ size_t loom__effect(const struct loom__view *view, size_t metric, size_t factor,
 			if (!key.at)
 				continue;
 			size_t at = pass ? loom__names_find(&names, key.at)
-					 : loom__names_add(&pool, &names, key.at);
+					 : loom__names_add(&arena, &names, key.at);
 			if (at == LOOM__NO_NAME)
 				continue;
 			if (pass)
@@ -85,6 +85,6 @@ size_t loom__effect(const struct loom__view *view, size_t metric, size_t factor,
 		ratio->high = exp(ratio->high);
 	}
 	loom__text_free(&key);
-	loom__pool_free(&pool);
+	loom__arena_free(&arena);
 	return n;
 }

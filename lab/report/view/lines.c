@@ -44,11 +44,11 @@ static size_t place_of(const struct loom__lines *l, const struct loom__lines_poi
 	return place(l, p->facet, p->line, p->at);
 }
 
-static struct loom__names index_of(struct loom__pool *pool, const char **level, size_t n)
+static struct loom__names index_of(struct loom__arena *arena, const char **level, size_t n)
 {
 	struct loom__names index = {0};
 	for (size_t i = 0; i < n; i++)
-		loom__names_add(pool, &index, level[i]);
+		loom__names_add(arena, &index, level[i]);
 	return index;
 }
 
@@ -63,15 +63,15 @@ static size_t level_of(const struct loom__variant *v, size_t factor, const struc
 
 /* Lists the levels of a factor. Levels without samples, such as a program that was not installed, would be empty places
  * in a plot. */
-static const char **levels_of(struct loom__pool *pool, const struct loom__view *view, size_t factor, size_t *n)
+static const char **levels_of(struct loom__arena *arena, const struct loom__view *view, size_t factor, size_t *n)
 {
-	const char **level = loom__pool_get(pool, LOOM__LINES_LEVELS, sizeof(*level));
+	const char **level = loom__arena_get(arena, LOOM__LINES_LEVELS, sizeof(*level));
 	unsigned char used[LOOM__LINES_LEVELS] = {0};
 	size_t all = 1;
 	level[0] = "";
 	if (factor != LOOM__NO_NAME)
 		all = loom__effect_levels(view, factor, level, LOOM__LINES_LEVELS);
-	struct loom__names index = index_of(pool, level, all);
+	struct loom__names index = index_of(arena, level, all);
 	for (size_t i = 0; i < view->variants; i++) {
 		size_t k = view->variant[i].rows ? level_of(&view->variant[i], factor, &index) : LOOM__NO_NAME;
 		if (k != LOOM__NO_NAME)
@@ -90,12 +90,12 @@ static void sort_into(const struct loom__view *view, const struct loom__report_s
 		      struct loom__lines *l, struct grid *g)
 {
 	const size_t factor[] = {settings->facet, settings->lines, settings->x_factor};
-	const struct loom__names index[] = {index_of(&l->pool, l->facet, l->facets),
-					    index_of(&l->pool, l->line, l->lines),
-					    index_of(&l->pool, l->x, l->xs - (size_t)l->mean_x)};
+	const struct loom__names index[] = {index_of(&l->arena, l->facet, l->facets),
+					    index_of(&l->arena, l->line, l->lines),
+					    index_of(&l->arena, l->x, l->xs - (size_t)l->mean_x)};
 	size_t places = l->xs * l->lines * l->facets;
-	g->first = loom__pool_get(&l->pool, places + 2, sizeof(*g->first));
-	g->variant = loom__pool_get(&l->pool, view->variants * (l->mean_x ? 2 : 1), sizeof(*g->variant));
+	g->first = loom__arena_get(&l->arena, places + 2, sizeof(*g->first));
+	g->variant = loom__arena_get(&l->arena, view->variants * (l->mean_x ? 2 : 1), sizeof(*g->variant));
 	for (int pass = 0; pass < 2; pass++) {
 		/* In the second pass first[place + 1] is where the next configuration of the place belongs. */
 		for (size_t i = 0; pass && i < places; i++)
@@ -258,8 +258,8 @@ static const struct loom__lines_point *base_of(const struct loom__report_setting
 static void relate_all(const struct loom__view *view, const struct loom__report_settings *settings,
 		       struct loom__lines *l, const struct grid *g)
 {
-	struct loom__lines_point *was = loom__pool_get(&l->pool, l->points, sizeof(*was));
-	const struct loom__lines_point **at = loom__pool_get(&l->pool, l->xs * l->lines * l->facets, sizeof(*at));
+	struct loom__lines_point *was = loom__arena_get(&l->arena, l->points, sizeof(*was));
+	const struct loom__lines_point **at = loom__arena_get(&l->arena, l->xs * l->lines * l->facets, sizeof(*at));
 	size_t n = 0;
 	if (l->points)
 		memcpy(was, l->point, l->points * sizeof(*was));
@@ -287,14 +287,14 @@ void loom__lines_create(const struct loom__view *view, const struct loom__report
 	*out = l;
 	if (settings->x_factor == LOOM__NO_NAME || metric == LOOM__NO_NAME)
 		return;
-	l.x = levels_of(&l.pool, view, settings->x_factor, &l.xs);
+	l.x = levels_of(&l.arena, view, settings->x_factor, &l.xs);
 	if (settings->mean == settings->x_factor && l.xs < LOOM__LINES_LEVELS) {
 		l.x[l.xs++] = "geomean";
 		l.mean_x = 1;
 	}
-	l.line = levels_of(&l.pool, view, settings->lines, &l.lines);
-	l.facet = levels_of(&l.pool, view, settings->facet, &l.facets);
-	l.point = loom__pool_get(&l.pool, l.xs * l.lines * l.facets, sizeof(*l.point));
+	l.line = levels_of(&l.arena, view, settings->lines, &l.lines);
+	l.facet = levels_of(&l.arena, view, settings->facet, &l.facets);
+	l.point = loom__arena_get(&l.arena, l.xs * l.lines * l.facets, sizeof(*l.point));
 	double x;
 	for (size_t i = 0; i < l.xs; i++)
 		l.numbers &= number_of(l.x[i], &x);
@@ -327,7 +327,7 @@ void loom__lines_create(const struct loom__view *view, const struct loom__report
 
 void loom__lines_free(struct loom__lines *l)
 {
-	loom__pool_free(&l->pool);
+	loom__arena_free(&l->arena);
 	*l = (struct loom__lines){0};
 }
 

@@ -21,7 +21,7 @@ struct loom__lines_point {
 };
 
 struct loom__lines {
-	struct loom__pool pool;
+	struct loom__arena arena;
 	size_t metric;
 	const char **x, **line, **facet; /* the levels; {""} if there is no such factor */
 	size_t xs, lines, facets;

@@ -10,7 +10,7 @@
 static void finish_series(struct loom__view *view, struct loom__series *s)
 {
 	s->n = 0;
-	s->sorted = loom__pool_get(&view->pool, s->rows, sizeof(double));
+	s->sorted = loom__arena_get(&view->arena, s->rows, sizeof(double));
 	for (size_t i = 0; i < s->rows; i++)
 		if (isfinite(s->value[i]))
 			s->sorted[s->n++] = s->value[i];
@@ -92,7 +92,7 @@ int loom__view_create(const struct loom__doc *doc, size_t docs, struct loom__vie
 void loom__view_free(struct loom__view *view)
 {
 	cJSON_Delete(view->own);
-	loom__pool_free(&view->pool);
+	loom__arena_free(&view->arena);
 	*view = (struct loom__view){0};
 }
 

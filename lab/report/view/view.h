@@ -6,7 +6,7 @@
 
 #include "run/result.h"
 #include "report/view/document.h"
-#include "report/view/pool.h"
+#include "report/view/arena.h"
 #include "stats/stats.h"
 
 struct loom__view_metric {
@@ -62,7 +62,7 @@ struct loom__compared {
 };
 
 struct loom__view {
-	struct loom__pool pool;
+	struct loom__arena arena;
 	enum loom__doc_kind kind;
 	const struct loom__doc *doc; /* [docs]; belongs to the caller */
 	size_t docs;
@@ -153,9 +153,9 @@ double *loom__view_numbers(struct loom__view *view, size_t n); /* returns n NaNs
  * gpuloom.result/1. */
 void loom__view_name_metrics(struct loom__view *view, const cJSON *result, const char *where);
 void loom__view_fill(struct loom__view *view, struct loom__variant *v, const cJSON *result);
-/* Returns a number, text or boolean as text in the pool. Returns NULL for lists and objects. */
+/* Returns a number, text or boolean as text in the arena. Returns NULL for lists and objects. */
 const char *loom__view_scalar(struct loom__view *view, const cJSON *item);
-/* Returns the levels of a variant as text in the pool: "a, b". */
+/* Returns the levels of a variant as text in the arena: "a, b". */
 const char *loom__view_levels(struct loom__view *view, const struct loom__variant *v,
 			      int with_keys);
 

@@ -14,7 +14,7 @@ static void add_variant(struct loom__view *view, const cJSON *o)
 	struct loom__variant *v = &view->variant[view->variants++];
 	const cJSON *result = loom__json_object(o, "result"), *level;
 	loom__view_fill(view, v, result);
-	v->level = loom__pool_get(&view->pool, view->factors, sizeof(*v->level));
+	v->level = loom__arena_get(&view->arena, view->factors, sizeof(*v->level));
 	cJSON_ArrayForEach(level, loom__json_object(o, "varied"))
 	{
 		size_t f = loom__view_number(&view->factor_names, level);
@@ -36,7 +36,7 @@ static void add_variant(struct loom__view *view, const cJSON *o)
 static void use_schedule(struct loom__view *view)
 {
 	const cJSON *item, *schedule = loom__json_list(view->head, "schedule");
-	size_t *seen = loom__pool_get(&view->pool, view->variants, sizeof(*seen));
+	size_t *seen = loom__arena_get(&view->arena, view->variants, sizeof(*seen));
 	if (!schedule)
 		return;
 	for (int pass = 0; pass < 2; pass++) {
@@ -75,7 +75,7 @@ static const char *join_notes(struct loom__view *view, const cJSON *list)
 	{
 		loom__text_add(&t, "%s%s", t.length ? "; " : "", loom__json_string(note));
 	}
-	const char *copy = loom__pool_copy(&view->pool, loom__must_text(&t));
+	const char *copy = loom__arena_copy(&view->arena, loom__must_text(&t));
 	loom__text_free(&t);
 	return copy;
 }
@@ -127,9 +127,9 @@ void loom__view_add_compare(struct loom__view *view)
 	const cJSON *o, *variants = loom__json_list(view->head, "variants");
 	const cJSON *comparisons = loom__json_list(view->head, "comparisons");
 	view->variant =
-	    loom__pool_get(&view->pool, loom__json_length(variants), sizeof(*view->variant));
+	    loom__arena_get(&view->arena, loom__json_length(variants), sizeof(*view->variant));
 	view->compared =
-	    loom__pool_get(&view->pool, loom__json_length(comparisons), sizeof(*view->compared));
+	    loom__arena_get(&view->arena, loom__json_length(comparisons), sizeof(*view->compared));
 	cJSON_ArrayForEach(o, variants)
 	{
 		loom__view_name_factors(view, loom__json_object(o, "varied"));

@@ -13,7 +13,7 @@ double *loom__view_numbers(struct loom__view *view, size_t n)
 	view->too_large |= n > LOOM__VIEW_VALUES - view->values;
 	if (view->too_large)
 		return NULL;
-	double *list = loom__pool_get(&view->pool, n, sizeof(*list));
+	double *list = loom__arena_get(&view->arena, n, sizeof(*list));
 	for (size_t i = 0; i < n; i++)
 		list[i] = NAN;
 	view->values += n;
@@ -31,7 +31,7 @@ void loom__view_rows(struct loom__view *view, struct loom__variant *v, size_t ro
 	if (view->too_large)
 		return;
 	view->values += figures;
-	v->series = loom__pool_get(&view->pool, view->metrics, sizeof(*v->series));
+	v->series = loom__arena_get(&view->arena, view->metrics, sizeof(*v->series));
 }
 
 void loom__view_room(struct loom__view *view, struct loom__series *s, size_t rows)
@@ -59,7 +59,7 @@ size_t loom__view_number(const struct loom__names *names, const cJSON *member)
 void loom__view_name_factor(struct loom__view *view, const char *name)
 {
 	if (name && *name && view->factor_names.count < LOOM__VIEW_FACTORS)
-		loom__names_add(&view->pool, &view->factor_names, name);
+		loom__names_add(&view->arena, &view->factor_names, name);
 	view->factor = view->factor_names.name;
 	view->factors = view->factor_names.count;
 }
@@ -83,7 +83,7 @@ static const char *place(struct loom__view *view, const struct loom__where *wher
 	{
 		loom__text_add(&t, "%s%s=%s", t.length ? ", " : "", o->string, loom__json_string(o));
 	}
-	const char *copy = loom__pool_copy(&view->pool, t.length ? t.at : "a configuration");
+	const char *copy = loom__arena_copy(&view->arena, t.length ? t.at : "a configuration");
 	loom__text_free(&t);
 	return copy;
 }
@@ -104,7 +104,7 @@ static void clash(struct loom__view *view, const struct loom__view_metric *m, co
 	loom__text_add(&t,
 		       ": a report needs one unit and one direction per metric; create separate reports, or make the "
 		       "results agree");
-	view->clash = loom__pool_copy(&view->pool, loom__must_text(&t));
+	view->clash = loom__arena_copy(&view->arena, loom__must_text(&t));
 	loom__text_free(&t);
 }
 
@@ -120,14 +120,14 @@ size_t loom__view_metric(struct loom__view *view, const char *name, const char *
 		}
 		if (!view->metric)
 			view->metric =
-			    loom__pool_get(&view->pool, LOOM__VIEW_METRICS, sizeof(*view->metric));
-		i = loom__names_add(&view->pool, &view->metric_names, name);
+			    loom__arena_get(&view->arena, LOOM__VIEW_METRICS, sizeof(*view->metric));
+		i = loom__names_add(&view->arena, &view->metric_names, name);
 		view->metric[i] = (struct loom__view_metric){.name = view->metric_names.name[i], .unit = ""};
 		view->metrics = i + 1;
 	}
 	struct loom__view_metric *m = &view->metric[i];
 	if (!m->unit_of && (unit || better)) {
-		m->unit = unit ? loom__pool_copy(&view->pool, unit) : "";
+		m->unit = unit ? loom__arena_copy(&view->arena, unit) : "";
 		m->better = loom__better_named(better ? better : "");
 		m->unit_of = place(view, where);
 	} else if ((unit && strcmp(unit, m->unit)) || (better && loom__better_named(better) != m->better)) {
@@ -146,7 +146,7 @@ const char *loom__view_scalar(struct loom__view *view, const cJSON *item)
 	if (!cJSON_IsNumber(item))
 		return NULL;
 	snprintf(number, sizeof(number), "%.15g", item->valuedouble);
-	return loom__pool_copy(&view->pool, number);
+	return loom__arena_copy(&view->arena, number);
 }
 
 const char *loom__view_levels(struct loom__view *view, const struct loom__variant *v, int with_keys)
@@ -159,7 +159,7 @@ const char *loom__view_levels(struct loom__view *view, const struct loom__varian
 				loom__text_add(&t, "%s=", view->factor[f]);
 			loom__text_add(&t, "%s", v->level[f]);
 		}
-	const char *copy = loom__pool_copy(&view->pool, loom__must_text(&t));
+	const char *copy = loom__arena_copy(&view->arena, loom__must_text(&t));
 	loom__text_free(&t);
 	return copy;
 }

@@ -74,7 +74,7 @@ static void fill(const struct relative *r, const struct loom__variant *v, size_t
 	}
 	if (!n)
 		return;
-	s->sorted = loom__pool_get(&r->to->pool, 1, sizeof(*s->sorted));
+	s->sorted = loom__arena_get(&r->to->arena, 1, sizeof(*s->sorted));
 	s->value = s->sorted;
 	s->sorted[0] = n == 1 ? one : exp(logs / (double)n);
 	s->rows = s->n = 1;
@@ -87,14 +87,14 @@ static void fill(const struct relative *r, const struct loom__variant *v, size_t
 static void name_metrics(const struct relative *r)
 {
 	struct loom__view *to = r->to;
-	to->metric = loom__pool_get(&to->pool, to->metrics + 1, sizeof(*to->metric));
+	to->metric = loom__arena_get(&to->arena, to->metrics + 1, sizeof(*to->metric));
 	for (size_t m = 0; m < to->metrics; m++) {
 		struct loom__text name = {0};
 		to->metric[m] = r->from->metric[m];
 		if (r->base == LOOM__NO_NAME)
 			continue;
 		loom__text_add(&name, "%s over %s", r->from->metric[m].name, r->settings->base);
-		to->metric[m].name = loom__pool_copy(&to->pool, loom__must_text(&name));
+		to->metric[m].name = loom__arena_copy(&to->arena, loom__must_text(&name));
 		to->metric[m].unit = "";
 		if (is_inverse(r, m))
 			to->metric[m].better = LOOM_BETTER_MORE;
@@ -123,21 +123,21 @@ int loom__view_relative(const struct loom__view *view, const struct loom__report
 	if ((settings->mean == LOOM__NO_NAME && r.base == LOOM__NO_NAME) || view->variants > MOST)
 		return 0;
 	*out = *view;
-	out->pool = (struct loom__pool){0};
+	out->arena = (struct loom__arena){0};
 	out->own = NULL;
 	out->variants = 0;
-	out->variant = loom__pool_get(&out->pool, view->variants + 1, sizeof(*out->variant));
+	out->variant = loom__arena_get(&out->arena, view->variants + 1, sizeof(*out->variant));
 	name_metrics(&r);
 	for (size_t i = 0; i < view->variants; i++) {
 		struct loom__variant *v = &out->variant[out->variants];
 		if (!view->variant[i].level || !is_first(&r, i))
 			continue;
 		*v = view->variant[i];
-		v->series = loom__pool_get(&out->pool, view->metrics + 1, sizeof(*v->series));
+		v->series = loom__arena_get(&out->arena, view->metrics + 1, sizeof(*v->series));
 		for (size_t k = 0; k < LOOM__COUNT(metric); k++)
 			if (metric[k] != LOOM__NO_NAME)
 				fill(&r, &view->variant[i], metric[k], &v->series[metric[k]]);
-		v->level = loom__pool_get(&out->pool, view->factors + 1, sizeof(*v->level));
+		v->level = loom__arena_get(&out->arena, view->factors + 1, sizeof(*v->level));
 		for (size_t f = 0; f < view->factors; f++)
 			v->level[f] = f == settings->mean ? NULL : view->variant[i].level[f];
 		v->label = loom__view_levels(out, v, 0);

@@ -92,11 +92,11 @@ struct options {
 static void read_options(struct loom__view *view, const cJSON *result, struct options *x)
 {
 	const cJSON *o, *config = loom__json_object(result, "config");
-	x->value = loom__pool_get(&view->pool, loom__json_length(config), sizeof(*x->value));
+	x->value = loom__arena_get(&view->arena, loom__json_length(config), sizeof(*x->value));
 	cJSON_ArrayForEach(o, config)
 	{
 		size_t known = x->key.count,
-		       i = o->string ? loom__names_add(&view->pool, &x->key, o->string) : LOOM__NO_NAME;
+		       i = o->string ? loom__names_add(&view->arena, &x->key, o->string) : LOOM__NO_NAME;
 		if (i == known)
 			x->value[i] = loom__json_text(o, "value");
 	}
@@ -105,7 +105,7 @@ static void read_options(struct loom__view *view, const cJSON *result, struct op
 /* Makes the options in which the results differ the factors. */
 static void find_factors(struct loom__view *view)
 {
-	struct options *all = loom__pool_get(&view->pool, view->docs, sizeof(*all));
+	struct options *all = loom__arena_get(&view->arena, view->docs, sizeof(*all));
 	for (size_t d = 0; d < view->docs; d++)
 		read_options(view, view->doc[d].root, &all[d]);
 	for (size_t k = 0; k < all[0].key.count && view->factors < LOOM__VIEW_FACTORS; k++) {
@@ -123,7 +123,7 @@ static void find_factors(struct loom__view *view)
 
 static const char *base_name(struct loom__view *view, const char *path)
 {
-	char *name = basename(loom__pool_copy(&view->pool, path));
+	char *name = basename(loom__arena_copy(&view->arena, path));
 	static const char *const suffix[] = {".gz", ".json", ".txt", ".out", ".log"};
 	for (size_t i = 0; i < LOOM__COUNT(suffix); i++) {
 		char *dot = strrchr(name, '.');
@@ -135,7 +135,7 @@ static const char *base_name(struct loom__view *view, const char *path)
 
 void loom__view_add_results(struct loom__view *view)
 {
-	view->variant = loom__pool_get(&view->pool, view->docs, sizeof(*view->variant));
+	view->variant = loom__arena_get(&view->arena, view->docs, sizeof(*view->variant));
 	if (view->docs > 1)
 		find_factors(view);
 	for (size_t i = 0; i < view->docs; i++)
@@ -144,7 +144,7 @@ void loom__view_add_results(struct loom__view *view)
 		struct loom__variant *v = &view->variant[i];
 		const cJSON *result = view->doc[i].root;
 		loom__view_fill(view, v, result);
-		v->level = loom__pool_get(&view->pool, view->factors, sizeof(*v->level));
+		v->level = loom__arena_get(&view->arena, view->factors, sizeof(*v->level));
 		for (size_t f = 0; f < view->factors; f++)
 			v->level[f] = value_of(result, view->factor[f]);
 		const char *workload = loom__json_text(result, "workload");

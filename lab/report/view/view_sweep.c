@@ -19,7 +19,7 @@ struct configs {
 /* The samples of a pass, named by their hashes. */
 struct seen {
 	struct loom__names name;
-	struct loom__pool pool;
+	struct loom__arena arena;
 };
 
 /* Returns 1 if the pass has met the sample before: a line that was copied, or a file that was given as a part of
@@ -33,16 +33,16 @@ static int again(struct seen *seen, const cJSON *line)
 	for (size_t i = 0; i < LOOM__COUNT(key); i++)
 		hash = loom__json_hash(hash, cJSON_GetObjectItemCaseSensitive(line, key[i]));
 	snprintf(name, sizeof(name), "%llx", (unsigned long long)hash);
-	return loom__names_add(&seen->pool, &seen->name, name) < before;
+	return loom__names_add(&seen->arena, &seen->name, name) < before;
 }
 
 static size_t config_of(struct loom__view *view, struct configs *configs, const cJSON *line)
 {
 	const char *key = loom__json_text(line, "configuration");
-	size_t i = *key ? loom__names_add(&view->pool, &configs->key, key) : LOOM__NO_NAME;
+	size_t i = *key ? loom__names_add(&view->arena, &configs->key, key) : LOOM__NO_NAME;
 	if (i != LOOM__NO_NAME && i >= configs->room) {
 		size_t room = 2 * configs->room + 64;
-		size_t *rows = loom__pool_get(&view->pool, 2 * room, sizeof(*rows));
+		size_t *rows = loom__arena_get(&view->arena, 2 * room, sizeof(*rows));
 		if (configs->room)
 			memcpy(rows, configs->rows, configs->room * sizeof(*rows));
 		configs->rows = rows;
@@ -104,7 +104,7 @@ static void first_pass(struct loom__view *view, struct configs *configs)
 				name_metric(view, o->string, line);
 		}
 	}
-	loom__pool_free(&seen.pool);
+	loom__arena_free(&seen.arena);
 }
 
 static void add_sample(struct loom__view *view, struct loom__variant *v, size_t row, double place,
@@ -126,7 +126,7 @@ static void add_sample(struct loom__view *view, struct loom__variant *v, size_t 
 	}
 }
 
-/* Updates a variant from a line. Copies what is needed into the pool, because the caller frees the line. */
+/* Updates a variant from a line. Copies what is needed into the arena, because the caller frees the line. */
 static void describe(struct loom__view *view, struct loom__variant *v, const cJSON *line)
 {
 	const cJSON *o;
@@ -138,10 +138,10 @@ static void describe(struct loom__view *view, struct loom__variant *v, const cJS
 		if (f == LOOM__NO_NAME || v->level[f])
 			continue;
 		const char *value = loom__view_scalar(view, o);
-		v->level[f] = value ? loom__pool_copy(&view->pool, value) : NULL;
+		v->level[f] = value ? loom__arena_copy(&view->arena, value) : NULL;
 	}
 	if (*skipped || *failed) {
-		v->note = loom__pool_copy(&view->pool, *skipped ? skipped : failed);
+		v->note = loom__arena_copy(&view->arena, *skipped ? skipped : failed);
 		v->status = *skipped ? "skipped" : "failed";
 	} else if (is_sample(line) && !strcmp(v->status, "failed")) { /* a configuration that had failed was tried again */
 		v->status = "unfinished";
@@ -248,14 +248,14 @@ static int compare_places(const void *a, const void *b)
 /* Sorts the configurations by their levels, because they ran in random order. */
 static void sort_configs(struct loom__view *view)
 {
-	struct placed *list = loom__pool_get(&view->pool, view->variants, sizeof(*list));
-	size_t *place = loom__pool_get(&view->pool, view->variants * view->factors, sizeof(*place));
+	struct placed *list = loom__arena_get(&view->arena, view->variants, sizeof(*list));
+	size_t *place = loom__arena_get(&view->arena, view->variants * view->factors, sizeof(*place));
 	struct loom__names levels[LOOM__VIEW_FACTORS] = {{0}};
 	const cJSON *value;
 	for (size_t f = 0; f < view->factors; f++)
 		cJSON_ArrayForEach(value, loom__view_values(view, f))
 		{
-			loom__names_add(&view->pool, &levels[f], loom__json_string(value));
+			loom__names_add(&view->arena, &levels[f], loom__json_string(value));
 		}
 	for (size_t i = 0; i < view->variants; i++) {
 		list[i] = (struct placed){place + i * view->factors, view->factors, i, view->variant[i]};
@@ -284,8 +284,8 @@ static void name_figure(struct loom__view *view)
 			       loom__json_string(number));
 	}
 	loom__text_add(&caption, "%s%s%s", loom__json_text(paper, "shows"), *unlike ? " Unlike the paper: " : "", unlike);
-	view->title = loom__pool_copy(&view->pool, loom__must_text(&title));
-	view->caption = loom__pool_copy(&view->pool, loom__must_text(&caption));
+	view->title = loom__arena_copy(&view->arena, loom__must_text(&title));
+	view->caption = loom__arena_copy(&view->arena, loom__must_text(&caption));
 	loom__text_free(&title);
 	loom__text_free(&caption);
 }
@@ -295,12 +295,12 @@ void loom__view_add_sweep(struct loom__view *view)
 	struct configs configs = {0};
 	complete_head(view);
 	first_pass(view, &configs);
-	view->variant = loom__pool_get(&view->pool, configs.key.count, sizeof(*view->variant));
+	view->variant = loom__arena_get(&view->arena, configs.key.count, sizeof(*view->variant));
 	for (size_t i = 0; i < configs.key.count; i++) {
 		struct loom__variant *v = &view->variant[view->variants++];
 		v->status = "unfinished";
 		v->note = "";
-		v->level = loom__pool_get(&view->pool, view->factors, sizeof(*v->level));
+		v->level = loom__arena_get(&view->arena, view->factors, sizeof(*v->level));
 		loom__view_rows(view, v, configs.rows[i]);
 	}
 	size_t shard = 0, at = 0, place = 0;
@@ -315,7 +315,7 @@ void loom__view_add_sweep(struct loom__view *view)
 			add_sample(view, &view->variant[i], configs.at[i]++, (double)place++, line);
 		describe(view, &view->variant[i], line);
 	}
-	loom__pool_free(&seen.pool);
+	loom__arena_free(&seen.arena);
 	if (!*view->title)
 		view->title = loom__json_text(view->head, "workload");
 	name_figure(view);

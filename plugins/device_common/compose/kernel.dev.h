@@ -261,7 +261,7 @@ LOOM_FN uint32_t loom_gpu_await_go(struct loom_ctx *c, uint32_t ready)
 	return (uint32_t)loom_from_lane0(c, phase);
 }
 
-/* Zeroes private memory. */
+/* Zeroes scratchpad memory. */
 LOOM_FN void loom_gpu_clear(struct loom_ctx *c)
 {
 	uint64_t *local = (uint64_t *)(loom_gpu_shared + loom_gpu_slot() % LOOM_WORKERS_PER_BLOCK *

@@ -170,7 +170,7 @@ int gpu_build(void *self, const struct loom_program *program, struct loom_error 
 		if (!code)
 			LOOM_LOG(d->host, LOOM_LOG_INFO, d->name,
 				 "%u workers are resident, %u blocks on each multiprocessor; scheduler and tasks use %llu bytes of "
-				 "private memory of each",
+				 "scratchpad memory of each",
 				 d->workers, d->residency, (unsigned long long)local_bytes);
 		gpu_leave(d);
 	}

@@ -37,7 +37,7 @@ static void set_workers(struct gpu *d, uint32_t residency, uint32_t workers)
 }
 
 /* Returns the number of blocks per multiprocessor for which the compiler must make the program fit. The number follows
- * from the registers that a thread may use, and from the private memory of a worker. */
+ * from the registers that a thread may use, and from the scratchpad memory of a worker. */
 static uint32_t bound_of(const struct gpu *d, uint32_t registers, uint64_t local_bytes)
 {
 	const struct gpu_limits *l = &d->limits;

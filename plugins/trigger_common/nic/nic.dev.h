@@ -77,7 +77,7 @@ struct nic_cached {
 	uint64_t polling; /* 1: a worker is loading the host's word */
 };
 
-/* The state of the producers of a FIFO. It is in the device's block, or in the worker's private memory if link is
+/* The state of the producers of a FIFO. It is in the device's block, or in the worker's scratchpad memory if link is
  * NIC_LINK_FEW. */
 struct nic_ring {
 	uint64_t head; /* number of slots that producers have reserved */
@@ -154,7 +154,7 @@ LOOM_FN uint64_t nic_word(uint64_t tag, uint32_t count)
  *
  * A GPU reaches the words of the FIFO across a link. The GPU does not wait for a store, but a load takes a round trip.
  * So a producer only stores to the FIFO, and keeps the head and a copy of the tail in the device's memory. With
- * NIC_LINK_FEW the head and the copy are in the worker's private memory, because even a load from the device's memory
+ * NIC_LINK_FEW the head and the copy are in the worker's scratchpad memory, because even a load from the device's memory
  * would wait for the last store of the worker. */
 
 /* Waits until slot n is empty, because the NIC has taken its previous word. One worker at a time loads the NIC's tail

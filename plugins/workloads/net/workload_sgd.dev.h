@@ -54,7 +54,7 @@
 #endif
 #define SGD_MOST 8u /* upper limit on the rows of a lane's tile */
 #define SGD_SPARE 32u /* rows of padding behind a matrix, which are 0: a tile may reach into them */
-/* Bytes of private memory in which the lanes of a GPU's worker exchange their parts of sums. */
+/* Bytes of scratchpad memory in which the lanes of a GPU's worker exchange their parts of sums. */
 #define SGD_ROOM(lanes) ((uint64_t)SGD_MOST * ((lanes) + 1) * 16)
 #ifdef LOOM_DEVICE_COMPILE
 #define SGD_WIDE 4u
@@ -517,7 +517,7 @@ LOOM_FN void sgd_back(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t pa
  * any order. The functions choose the orders in which a lane loads four adjacent floats at once. */
 #define SGD_WARP 32u
 #define SGD_SUMS 16u /* sums of a lane in a tile of sgd_forward_warps() and sgd_back_warps(): 512 of a warp */
-/* Distance in floats of two sums of a lane in private memory. One more than the lanes, for different banks. */
+/* Distance in floats of two sums of a lane in scratchpad memory. One more than the lanes, for different banks. */
 #define SGD_PITCH (SGD_WARP + 1)
 
 /* Adds a product to `sum`, a matrix of 16 x 8: row l / 4 in sum[0] and sum[1], row l / 4 + 8 in sum[2] and sum[3],
@@ -604,7 +604,7 @@ LOOM_FN float sgd_float(const sgd_four *v, uint32_t i)
 	return i == 0 ? v->x : i == 1 ? v->y : i == 2 ? v->z : v->w;
 }
 
-/* The warps of a worker have computed parts of the same tile. Puts the sums of this lane into private memory. Then all
+/* The warps of a worker have computed parts of the same tile. Puts the sums of this lane into scratchpad memory. Then all
  * lanes may call sgd_tile_sum(). */
 LOOM_FN void sgd_tile_give(struct loom_ctx *c, const struct sgd_sums *sums)
 {

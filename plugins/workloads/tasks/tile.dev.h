@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tasks on tiles share: float16 and bfloat16, exponentials, and copies into a worker's private memory. Device
+/* What tasks on tiles share: float16 and bfloat16, exponentials, and copies into a worker's scratchpad memory. Device
  * code.
  *
  * If the compiler's target has no instruction to convert a value of 16 bits, it is converted with integer operations.
@@ -100,7 +100,7 @@ LOOM_FN float tile_exp2(float x)
 #define TILE_WARP 32u
 #define TILE_TERMS_MOST 3u
 #define TILE_TERMS(bfloat) ((bfloat) ? 3u : 2u)
-#define TILE_AREAS 4u /* warps of a worker that have an area of private memory at a time, when they add up their sums */
+#define TILE_AREAS 4u /* warps of a worker that have an area of scratchpad memory at a time, when they add up their sums */
 
 /* Return a word with the lower or the upper halves of a and b. */
 LOOM_FN uint32_t tile_lower(uint32_t a, uint32_t b)
@@ -217,7 +217,7 @@ LOOM_FN void tile_split(float low, float high, uint32_t bfloat, uint32_t *term)
 
 /* ---- copies --------------------------------------------------------------------------------------- */
 
-/* Starts to copy 16 bytes from the device's memory into private memory. */
+/* Starts to copy 16 bytes from the device's memory into scratchpad memory. */
 LOOM_FN void tile_copy(void *to, const void *from)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

@@ -22,7 +22,7 @@ struct uts_open {
 	uint32_t next, children;
 };
 
-/* The stack of a lane, in the worker's private memory. tree->keep entries follow. A task that runs within the spawn
+/* The stack of a lane, in the worker's scratchpad memory. tree->keep entries follow. A task that runs within the spawn
  * of another task uses the entries above those of the other task. */
 struct uts_stack {
 	uint64_t used;

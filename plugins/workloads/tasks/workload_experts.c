@@ -125,7 +125,7 @@ static uint32_t rows_of(const struct experts_opts *o)
 	return o->rows < most ? o->rows : (uint32_t)loom__power_of_two(most);
 }
 
-/* Returns the number of rows of a tile in a GPU's private memory. */
+/* Returns the number of rows of a tile in a GPU's scratchpad memory. */
 static uint32_t tile_rows_of(const struct experts_opts *o, const struct loom_layout *layout)
 {
 	return experts_tile_rows(rows_of(o), o->block, workload_products(layout));

@@ -129,7 +129,7 @@ LOOM_FN float experts_dot8(const float *a, const float *b)
 	       ((a[4] * b[4] + a[5] * b[5]) + (a[6] * b[6] + a[7] * b[7]));
 }
 
-/* ---- a tile: private memory has two pieces of weights and vectors ------------------------------- */
+/* ---- a tile: scratchpad memory has two pieces of weights and vectors ------------------------------- */
 
 #define EXPERTS_ROWS_MOST 128u		   /* upper limit on the rows of a tile; a task may have several tiles */
 #define EXPERTS_PIECE 64u		   /* numbers of a row that are copied at a time */
@@ -145,7 +145,7 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block, uint32_t produ
 	return rows < most ? rows : most;
 }
 
-/* 1: warps multiply matrices (tile.dev.h). The host defines it, because private memory then has other parts. */
+/* 1: warps multiply matrices (tile.dev.h). The host defines it, because scratchpad memory then has other parts. */
 #ifndef EXPERTS_PRODUCTS
 #define EXPERTS_PRODUCTS 0
 #endif
@@ -160,7 +160,7 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block, uint32_t produ
 /* A warp has some of the numbers of all rows and all slots of the tile: 64 of each `warps` times 64. Rows of the product
  * are rows of weights, columns are slots. The lanes load weights and vectors from the device's memory in the order in
  * which the instruction takes them. The loads of the next weights are in flight while a warp multiplies. At the end, the
- * warps add up their sums in private memory. */
+ * warps add up their sums in scratchpad memory. */
 #define EXPERTS_STEP 64u
 #ifdef EXPERTS_ROWS
 #define EXPERTS_ROWS_OF(r)  ((void)(r), (uint32_t)EXPERTS_ROWS)
@@ -335,7 +335,7 @@ LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, 
 		if (row < w->rows)
 			experts_store(w, slot, row, EXPERTS_BFLOAT_OF(r) ? sum : sum * (1 / EXPERTS_LIFT));
 	}
-	loom_barrier_lanes(c); /* the next tile uses the same private memory */
+	loom_barrier_lanes(c); /* the next tile uses the same scratchpad memory */
 }
 
 #elif TILE_STAGED

@@ -44,7 +44,7 @@ static const struct loom_opt ragged_rows[] = {
 			 "auto: eight tasks per worker.", .max = 1 << 23, .flags = LOOM_OPT_AUTO),
 	LOOM_OPT(struct ragged_opts, tile, LOOM_OPT_U32, "auto",
 			 "Tokens that a worker works on at a time; a power of two. auto: 64, half of the lanes of a worker if these "
-			 "are more, or 32 for 32 lanes. A GPU's worker has two such tiles in its private memory.", .max = 256, .flags = LOOM_OPT_AUTO),
+			 "are more, or 32 for 32 lanes. A GPU's worker has two such tiles in its scratchpad memory.", .max = 256, .flags = LOOM_OPT_AUTO),
 	LOOM_OPT(struct ragged_opts, known, LOOM_OPT_ENUM, "host",
 			 "Where lengths are known. host: the initial set has all tasks, with their costs. device: a task per sequence "
 			 "and head reads the length from memory and spawns the others, as when a kernel before has written it.",

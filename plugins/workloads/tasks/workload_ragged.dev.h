@@ -65,7 +65,7 @@ struct ragged {
 #define RAGGED_IN_REGISTERS 0
 #endif
 
-/* 1: warps multiply matrices (tile.dev.h). The host defines it, because private memory then has other parts. */
+/* 1: warps multiply matrices (tile.dev.h). The host defines it, because scratchpad memory then has other parts. */
 #ifndef RAGGED_PRODUCTS
 #define RAGGED_PRODUCTS 0
 #endif
@@ -88,7 +88,7 @@ LOOM_FN struct ragged_split ragged_split(uint32_t lanes, uint32_t dim, uint32_t 
 	return s;
 }
 
-/* Byte offsets of the parts of private memory. Each part begins at a multiple of 16. */
+/* Byte offsets of the parts of scratchpad memory. Each part begins at a multiple of 16. */
 struct ragged_scratch {
 	uint32_t queries, scores, most, sum, peak, scale, result, sums, stage; /* offsets */
 	uint32_t bytes;
@@ -456,7 +456,7 @@ LOOM_FN void ragged_end(struct loom_ctx *c, struct ragged *r, const struct ragge
 		float *out = ragged_out(r, w);
 		for (uint32_t i = c->lane; i < group * dim; i += c->lanes)
 			out[i] = result[i] / ragged_total(run, i / dim);
-		loom_barrier_lanes(c); /* the next task of this worker uses the same private memory */
+		loom_barrier_lanes(c); /* the next task of this worker uses the same scratchpad memory */
 		return;
 	}
 	float *part = ragged_part(r, w->sequence, w->kv, w->chunks, w->chunk);
@@ -475,7 +475,7 @@ LOOM_FN void ragged_end(struct loom_ctx *c, struct ragged *r, const struct ragge
 #if RAGGED_PRODUCTS
 /* ---- a task whose warps multiply matrices ------------------------------------------------------- */
 
-/* Each warp processes 16 tokens at a time, with sums and peaks of its own, and without private memory. Scores are the
+/* Each warp processes 16 tokens at a time, with sums and peaks of its own, and without scratchpad memory. Scores are the
  * product of keys and queries, sums are the product of transposed values and weights. Columns are heads. The lanes load
  * the factors from the device's memory in the order in which the instruction takes them, because the order of the
  * numbers of a head may be any order. While a warp works on 16 tokens, the loads of the next 16 are in flight. At the

@@ -39,7 +39,7 @@ enum loom_sim_cost {
 	    LOOM_SIM_COST_COUNT
 };
 
-/* Owners of memory: the number of a device, or one of these. Accesses to the private memory of workers cost nothing. */
+/* Owners of memory: the number of a device, or one of these. Accesses to the scratchpad memory of workers cost nothing. */
 enum { LOOM_SIM_HOST = -1, LOOM_SIM_PRIVATE = -2 };
 struct loom_sim_range {
 	uintptr_t begin, bytes;
