@@ -112,7 +112,7 @@ static void fill(void)
 	}
 	CU_ASSERT_FATAL(at <= sizeof(state));
 	struct loom_allreduce *a = &s->sum[1];
-	a->algorithm = LOOM_ALLREDUCE_ONESHOT;
+	a->algorithm = LOOM_ALLREDUCE_PULL;
 	a->group = 1;
 	a->slice = test.slice;
 	a->floats = test.slice * test.workers;
@@ -283,7 +283,7 @@ TEST(products)
 TEST(split)
 {
 	for (uint64_t i = 0; i < 100000; i++) {
-		union sgd_bits high, low;
+		union loom_allreduce_bits high, low;
 		float x = random_of(i) * ldexpf(1, (int)(i % 60) - 30);
 		struct sgd_terms t = sgd_split(x);
 		high.bits = t.high;

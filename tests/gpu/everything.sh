@@ -196,7 +196,7 @@ peers() {
 			--set barrier.use=auto --set workload.jacobi2d.sweeps=100
 		for size in 'auto 8' 'auto 1MiB' 'auto 8MiB' 'ring 4KiB' 'ring 1MiB' 'oneshot 4KiB' 'oneshot 1MiB' \
 			'twoshot 4KiB' \
-			'twoshot 8MiB'; do
+			'twoshot 8MiB' 'pull 4KiB' 'pull 8MiB'; do
 			case $size in auto* | ring*) rounds=1 ;; *MiB) rounds=20 ;; *) rounds=200 ;; esac
 			every "peer allreduce by $size, workers=$workers" $own --set device.$device.workers=$workers \
 				--set run.workload=allreduce --set workload.allreduce.bytes=${size#* } \

@@ -379,7 +379,7 @@ peer_runs() {
 		met_ranks 0 '1 sample, verified' ranks
 	done
 	[ $device != cuda ] || turn_runs # other drivers do not report time-slicing
-	for algorithm in $(ways ring oneshot twoshot); do
+	for algorithm in $(ways ring oneshot twoshot pull); do
 		[ $algorithm = ring ] && rounds=1 || rounds=70
 		peer_ranks 0 '3 samples, each verified' ranks --set workload.allreduce.algorithm=$algorithm \
 			--set workload.allreduce.rounds=$rounds

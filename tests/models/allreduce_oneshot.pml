@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slots of marked words (dev/collective.h; allreduce's algorithm oneshot), for N ranks and one word. Two sets of slots, used in
+/* The slots of allreduce's algorithm oneshot (allreduce.dev.h), for N ranks and one element. Two sets of slots, used in
  * turn, are enough for any number of rounds: no word is overwritten before it was read. FAULT_SLOT: there is only one
  * set. FAULT_EARLY: a rank sends the next round before it has read the current one. */
 #ifndef N

@@ -316,8 +316,8 @@ trigger() {
 	for mistake in SLOT EARLY; do mistake allreduce_oneshot FAULT_$mistake -DN=2 ends; done
 	right comm_push
 	for mistake in FLAG RELEASE PLACES AHEAD; do mistake comm_push FAULT_$mistake; done
-	right allreduce_twoshot -DN=2 ends
-	for mistake in READY SUMS SET; do mistake allreduce_twoshot FAULT_$mistake -DN=2 ends; done
+	right allreduce_pull -DN=2 ends
+	for mistake in READY DONE; do mistake allreduce_pull FAULT_$mistake -DN=2 ends; done
 }
 
 # ---- barriers: one program, whose kind and fault are chosen when the search begins ----

@@ -83,7 +83,7 @@ struct loom_comm_call {
 	 * REDUCE_SCATTER: of `out`. */
 	uint64_t count;
 	/* 0: ranks store marked words; 1: they load from each other's buffers; 2: two ranks store into each other's buffers, and
-	 * if there are more, or `what` is no allreduce, as 1; 3: as 1, but an allreduce of two ranks has two phases, too */
+	 * if there are more, or `what` is no allreduce, as 1 */
 	uint32_t pulls;
 	uint32_t unused;
 };

@@ -33,22 +33,29 @@
  * the chunks. So the ring algorithm has one group of all ranks, and halving has groups of one rank. The rules for
  * buffers hold for all three. Each element is summed on one rank, so all ranks get the same bits.
  *
- * If workers can access the memory of the other ranks, they use the functions of communicators
- * (gpuloom/dev/collective.h), without posts. A worker is a block with the track of its number, and has one slice. All
- * ranks add in the order of ranks, so they get the same bits.
+ * If workers can access the memory of the other ranks, they store into it, without posts. Workers add in the order of
+ * ranks, so that all ranks get the same bits.
  *
- * oneshot: marked words. Each rank stores its vector into a slot of each other rank.
+ * oneshot: each rank stores its vector into a slot of each other rank, in words of 8 bytes. A word has 4 bytes of data
+ * and 4 bytes with the round. A load gets either the whole new word or the whole old word, so a reader needs no flag
+ * and no fence. Rounds alternate between two sets of slots. Two sets suffice, because the lane that reads element i of
+ * a round also sends element i of the next round. So this lane knows that the slot of the previous round may be
+ * overwritten. The lane's store cannot pass its load, because the branch before the store depends on the load.
  *
- * twoshot: each rank loads its part of the slice from all ranks, reduces it, and then loads the sums of the other
- * parts. The buffers of the tracks are the input, unless rounds have inputs at several places. So two rounds of the
- * same vector have different buffers, as they have with posts. */
+ * twoshot: reduce-scatter and gather. Worker w of a rank stores slice w of chunk r to rank r, for all r, and raises a
+ * flag there. Then worker w sums its slice of its own rank's chunk, stores the sums to all ranks, and raises another
+ * flag. One set of buffers suffices. A rank that has the sums of all ranks knows that the workers of those ranks have
+ * read what it sent to them.
+ *
+ * pull: each rank reads the vectors of all others in place, and stores the sums locally. When its slices of the input
+ * are ready, worker w of a rank raises a flag in all other ranks. When it has read the slices of the other ranks, it
+ * raises another flag. Between two GPUs the link carries as many bytes as with twoshot, in one pass instead of two. */
 #ifndef LOOM_COLLECTIVE_ALLREDUCE_DEV_H
 #define LOOM_COLLECTIVE_ALLREDUCE_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
 #include "net.dev.h"
 #endif
-#include <gpuloom/dev/collective.h>
 
 /* The parameters of a vector. Fields *_at are offsets in the workload's block for the stack, and are equal on all
  * ranks. */
@@ -69,11 +76,13 @@ struct loom_allreduce {
 	uint32_t tags;
 	uint32_t unused;
 	uint64_t late_at; /* offset of an array of struct loom_net_late, one per worker; 0: no posts are late */
-	/* The input of round n begins at input_at + n * stride % cycle. inbox_at: with posts, where data to add arrive. */
+	/* The input of round n begins at input_at + n * stride % cycle. inbox_at: where data of other ranks arrive.
+	 * If the ranks use posts, these are data to add. Without posts, these are the words of the slots (oneshot), or
+	 * one chunk from each rank (twoshot). */
 	uint64_t input_at, stride, cycle, inbox_at;
-	/* Used without posts. view_at: offset of an array with a struct loom_comm_view for each worker. comm_at: offset of
-	 * the memory of the tracks. sum_at: offset of the sums; 0: they replace the input. */
-	uint64_t view_at, comm_at, sum_at;
+	/* Used without posts. base_at: offset of an array with the address of each rank's block, as these workers
+	 * access it. sum_at: offset of the sums. flag_at: offset of the flags. */
+	uint64_t base_at, sum_at, flag_at;
 };
 /* Progress of a worker in a round: the next step, and the next piece of that step. All lanes have equal copies. */
 struct loom_allreduce_at {
@@ -86,13 +95,24 @@ enum {
 	LOOM_ALLREDUCE_HALVING,
 	LOOM_ALLREDUCE_LEVELS,
 	LOOM_ALLREDUCE_ONESHOT,
-	LOOM_ALLREDUCE_TWOSHOT
+	LOOM_ALLREDUCE_TWOSHOT,
+	LOOM_ALLREDUCE_PULL
 };
 
-#define LOOM_ALLREDUCE_WIDE 4u /* number of floats that a lane moves by one access; slices are multiples of it */
+/* LOOM_ALLREDUCE_WIDE: number of floats that a lane moves by one access; slices are multiples of it.
+ * LOOM_ALLREDUCE_BATCH: number of accesses that a lane has in flight. */
+#define LOOM_ALLREDUCE_WIDE 4u
+#define LOOM_ALLREDUCE_BATCH 4u
 struct loom_allreduce_wide {
 	float x, y, z, w;
 } __attribute__((aligned(16)));
+
+/* A flag in the memory of a rank. A worker of another rank stores its progress in the flag, as a number that grows with
+ * every round. Each flag has a cache line of its own. */
+struct loom_allreduce_flag {
+	uint64_t round;
+	uint64_t pad[7];
+};
 
 /* Returns 1 if posted operations move the data, 0 if loads and stores do. */
 LOOM_FN int loom_allreduce_posts(const struct loom_allreduce *a)
@@ -138,8 +158,8 @@ LOOM_FN float *loom_allreduce_input(struct loom_ctx *c, const struct loom_allred
 }
 LOOM_FN float *loom_allreduce_sums(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round)
 {
-	return loom_allreduce_posts(a) || !a->sum_at ? loom_allreduce_input(c, a, round) :
-						       (float *)((char *)c->global[LOOM_WORKLOAD] + a->sum_at);
+	return loom_allreduce_posts(a) ? loom_allreduce_input(c, a, round) :
+					 (float *)((char *)c->global[LOOM_WORKLOAD] + a->sum_at);
 }
 
 /* Turns the sum of a round into a broadcast from `root`, if all workers call this function before the round. The
@@ -272,61 +292,243 @@ LOOM_FN int loom_allreduce_posted(struct loom_ctx *c, const struct loom_allreduc
 
 /* ---- without posts ------------------------------------------------------------------------------------- */
 
-/* Returns the view of this worker, and stores this rank's address in it. Other workers have the same memory at other
- * addresses, if they are other processes. */
-LOOM_FN const struct loom_comm_view *loom_allreduce_view(struct loom_ctx *c, const struct loom_allreduce *a)
+LOOM_FN char *loom_allreduce_block(struct loom_ctx *c, const struct loom_allreduce *a, uint32_t rank)
 {
 	char *all = (char *)c->global[LOOM_WORKLOAD];
-	struct loom_comm_view *v = (struct loom_comm_view *)(all + a->view_at) + c->worker;
-	if (c->lane == 0)
-		v->memory[a->rank] = all + a->comm_at;
-	loom_barrier_lanes(c);
-	return v;
+	return rank == a->rank ? all : (char *)((const uint64_t *)(all + a->base_at))[rank];
 }
 
-/* Returns 1 when this worker of every rank has called it before any round, or 0 if the run is over. */
-LOOM_FN int loom_allreduce_meet(struct loom_ctx *c, const struct loom_allreduce *a)
+/* A lane's share of `n` elements, in steps of `step`. Adjacent lanes of a GPU take adjacent elements. Threads of a CPU
+ * take consecutive ranges. */
+struct loom_allreduce_share {
+	uint64_t begin, end, step;
+};
+
+LOOM_FN struct loom_allreduce_share loom_allreduce_share(const struct loom_ctx *c, uint64_t n)
 {
-	struct loom_comm_wait w = {0, 0, 0, 0, 0, 0, 0, c};
-	loom_comm_meet(loom_allreduce_view(c, a), &w, c->worker, 1, c->lane, c->lanes);
-	return loom_flag_from_lane0(c, !w.failed);
+#ifdef LOOM_DEVICE_COMPILE
+	struct loom_allreduce_share s = {c->lane, n, c->lanes};
+#else
+	struct loom_allreduce_share s = {n * c->lane / c->lanes, n * (c->lane + 1) / c->lanes, 1};
+#endif
+	return s;
 }
 
-/* Implements loom_allreduce_go() without posts. Step 0 sends. Later steps use the data that arrived, and are only taken if
- * `wait` is 1. Marks and flags have the number of the round, from 2 on, because new memory has zeros. */
+/* Returns the slots in the memory of rank `rank` that rank `from` fills in this round. */
+LOOM_FN uint64_t *loom_allreduce_slots(struct loom_ctx *c, const struct loom_allreduce *a, uint32_t rank, uint32_t from,
+				  uint64_t round)
+{
+	return (uint64_t *)(loom_allreduce_block(c, a, rank) + a->inbox_at) +
+	       ((round & 1) * a->ranks + from) * a->floats;
+}
+
+union loom_allreduce_bits {
+	float is;
+	uint32_t bits;
+};
+
+/* Waits until several words of a slot have the mark of their round, and stores them in `word`. The words belong to the
+ * elements i, i + step and so on. There are at most LOOM_ALLREDUCE_BATCH words. Returns 1, or 0 when the run is
+ * over. */
+LOOM_FN int loom_allreduce_await_words(struct loom_ctx *c, const uint64_t *slot, uint64_t i,
+				       const struct loom_allreduce_share *s, uint64_t mark, uint64_t *word)
+{
+	for (;;) {
+		uint64_t other = 0;
+		for (uint32_t b = 0; b < LOOM_ALLREDUCE_BATCH; b++)
+			if (i + b * s->step < s->end) {
+				word[b] = loom_load_relaxed_sys(slot + i + b * s->step);
+				other |= word[b] ^ mark;
+			}
+		if (!(other >> 32))
+			return 1;
+		if (loom_stopped(c))
+			return 0;
+		loom_pause(c);
+	}
+}
+
+LOOM_FN void loom_allreduce_oneshot_send(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round)
+{
+	uint64_t part = a->floats / c->workers, from = c->worker * part, mark = (round + 1) << 32;
+	const struct loom_allreduce_share s = loom_allreduce_share(c, part);
+	const float *input = loom_allreduce_input(c, a, round) + from;
+	for (uint32_t r = 0; r < a->ranks; r++) {
+		uint64_t *slots = loom_allreduce_slots(c, a, r, a->rank, round) + from;
+		for (uint64_t i = s.begin; i < s.end && r != a->rank; i += s.step) {
+			union loom_allreduce_bits mine;
+			mine.is = input[i];
+			loom_store_relaxed_sys(slots + i, mark | mine.bits);
+		}
+	}
+}
+
+/* Adds the words that arrive from all ranks. Returns 1, or 0 when the run is over. */
+LOOM_FN int loom_allreduce_oneshot_sum(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round)
+{
+	uint64_t part = a->floats / c->workers, from = c->worker * part, mark = (round + 1) << 32;
+	const struct loom_allreduce_share s = loom_allreduce_share(c, part);
+	const float *input = loom_allreduce_input(c, a, round) + from;
+	float *sums = loom_allreduce_sums(c, a, round) + from;
+	for (uint64_t i = s.begin; i < s.end; i += LOOM_ALLREDUCE_BATCH * s.step) {
+		float sum[LOOM_ALLREDUCE_BATCH] = {0};
+		uint64_t word[LOOM_ALLREDUCE_BATCH] = {0};
+		for (uint32_t r = 0; r < a->ranks; r++) {
+			const uint64_t *slot = loom_allreduce_slots(c, a, a->rank, r, round) + from;
+			if (r != a->rank && !loom_allreduce_await_words(c, slot, i, &s, mark, word))
+				return 0;
+			for (uint32_t b = 0; b < LOOM_ALLREDUCE_BATCH; b++)
+				if (i + b * s.step < s.end) {
+					union loom_allreduce_bits got;
+					got.bits = (uint32_t)word[b];
+					got.is = r == a->rank ? input[i + b * s.step] : got.is;
+					sum[b] = r ? sum[b] + got.is : got.is;
+				}
+		}
+		for (uint32_t b = 0; b < LOOM_ALLREDUCE_BATCH; b++)
+			if (i + b * s.step < s.end)
+				sums[i + b * s.step] = sum[b];
+	}
+	return 1;
+}
+
+LOOM_FN struct loom_allreduce_flag *loom_allreduce_flag(struct loom_ctx *c, const struct loom_allreduce *a,
+							uint32_t rank, uint32_t from, uint32_t half)
+{
+	struct loom_allreduce_flag *flags =
+	    (struct loom_allreduce_flag *)(loom_allreduce_block(c, a, rank) + a->flag_at);
+	return flags + ((uint64_t)half * a->ranks + from) * c->workers + c->worker;
+}
+
+/* Stores n in flag `half` (0 or 1) of this worker in all other ranks. */
+LOOM_FN void loom_allreduce_signal(struct loom_ctx *c, const struct loom_allreduce *a, uint32_t half, uint64_t n)
+{
+	loom_barrier_lanes(c);
+	/* Release: pairs with the acquire in loom_allreduce_await_signals() of the other rank. The barrier above comes
+	 * first, so the release covers the accesses of all lanes. */
+	for (uint32_t r = 0; r < a->ranks && c->lane == 0; r++)
+		if (r != a->rank)
+			loom_store_release_sys(&loom_allreduce_flag(c, a, r, a->rank, half)->round, n);
+}
+
+/* Collective over lanes. Returns 1 when flag `half` of every other rank is at least n. Returns 0 if a flag is still
+ * lower or, with `wait`, if the run is over. */
+LOOM_FN int loom_allreduce_await_signals(struct loom_ctx *c, const struct loom_allreduce *a, uint32_t half, uint64_t n,
+					 int wait)
+{
+	uint64_t missing = 0;
+	for (uint32_t r = 0; r < a->ranks && c->lane == 0 && !missing; r++)
+		while (r != a->rank && !missing &&
+		       loom_load_acquire_sys(&loom_allreduce_flag(c, a, a->rank, r, half)->round) < n) {
+			missing = (uint64_t)(!wait || loom_stopped(c));
+			loom_pause(c);
+		}
+	return loom_from_lane0(c, missing) == 0;
+}
+
+LOOM_FN void loom_allreduce_wide_add(struct loom_allreduce_wide *to, const struct loom_allreduce_wide *from)
+{
+	to->x = to->x + from->x;
+	to->y = to->y + from->y;
+	to->z = to->z + from->z;
+	to->w = to->w + from->w;
+}
+
+/* Computes to += from if `add` is 1, else to = from. All lanes take part. A lane has the same elements in every call,
+ * so calls need no barrier in between. */
+LOOM_FN void loom_allreduce_pass(struct loom_ctx *c, float *to_, const float *from_, uint64_t n, int add)
+{
+	struct loom_allreduce_wide *__restrict__ to = (struct loom_allreduce_wide *)to_;
+	const struct loom_allreduce_wide *__restrict__ from = (const struct loom_allreduce_wide *)from_;
+	const struct loom_allreduce_share s = loom_allreduce_share(c, n / LOOM_ALLREDUCE_WIDE);
+	if (add)
+		for (uint64_t i = s.begin; i < s.end; i += s.step)
+			loom_allreduce_wide_add(&to[i], &from[i]);
+	else
+		for (uint64_t i = s.begin; i < s.end; i += s.step)
+			to[i] = from[i];
+}
+
+LOOM_FN void loom_allreduce_scatter(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round)
+{
+	uint64_t chunk = a->slice * c->workers, own = (uint64_t)c->worker * a->slice;
+	const float *input = loom_allreduce_input(c, a, round);
+	for (uint32_t r = 0; r < a->ranks; r++) {
+		float *to = (float *)(loom_allreduce_block(c, a, r) + a->inbox_at) + a->rank * chunk + own;
+		if (r != a->rank)
+			loom_allreduce_pass(c, to, input + loom_allreduce_slice(a, c->workers, r, c->worker), a->slice,
+					    0);
+	}
+}
+
+LOOM_FN void loom_allreduce_gather(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round)
+{
+	uint64_t chunk = a->slice * c->workers, own = (uint64_t)c->worker * a->slice;
+	const float *input = loom_allreduce_input(c, a, round);
+	const float *got = (const float *)((char *)c->global[LOOM_WORKLOAD] + a->inbox_at) + own;
+	uint64_t at = a->sum_at + loom_allreduce_slice(a, c->workers, a->rank, c->worker) * sizeof(float);
+	float *sums = (float *)(loom_allreduce_block(c, a, a->rank) + at);
+	for (uint32_t r = 0; r < a->ranks; r++)
+		loom_allreduce_pass(c, sums, (r == a->rank ? input + own : got) + r * chunk, a->slice, r > 0);
+	for (uint32_t r = 0; r < a->ranks; r++)
+		if (r != a->rank)
+			loom_allreduce_pass(c, (float *)(loom_allreduce_block(c, a, r) + at), sums, a->slice, 0);
+}
+
+/* Loads this lane's elements of the batch that begins at element i. */
+LOOM_FN void loom_allreduce_fetch(const char *from, uint64_t i, const struct loom_allreduce_share *s,
+				  struct loom_allreduce_wide *to)
+{
+	for (uint32_t b = 0; b < LOOM_ALLREDUCE_BATCH; b++)
+		if (i + b * s->step < s->end)
+			to[b] = ((const struct loom_allreduce_wide *)from)[i + b * s->step];
+}
+
+LOOM_FN void loom_allreduce_pull(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round)
+{
+	uint64_t part = a->floats / c->workers, own = c->worker * part;
+	uint64_t at = a->input_at + round * a->stride % a->cycle + own * sizeof(float);
+	const struct loom_allreduce_share s = loom_allreduce_share(c, part / LOOM_ALLREDUCE_WIDE);
+	struct loom_allreduce_wide *sums = (struct loom_allreduce_wide *)(loom_allreduce_sums(c, a, round) + own);
+	for (uint64_t i = s.begin; i < s.end; i += LOOM_ALLREDUCE_BATCH * s.step) {
+		struct loom_allreduce_wide sum[LOOM_ALLREDUCE_BATCH] = {{0}}, more[LOOM_ALLREDUCE_BATCH] = {{0}};
+		loom_allreduce_fetch(loom_allreduce_block(c, a, 0) + at, i, &s, sum);
+		for (uint32_t r = 1; r < a->ranks; r++) { /* no load depends on the sums, so the loads from all ranks overlap */
+			loom_allreduce_fetch(loom_allreduce_block(c, a, r) + at, i, &s, more);
+			for (uint32_t b = 0; b < LOOM_ALLREDUCE_BATCH; b++)
+				loom_allreduce_wide_add(&sum[b], &more[b]);
+		}
+		for (uint32_t b = 0; b < LOOM_ALLREDUCE_BATCH; b++)
+			if (i + b * s.step < s.end)
+				sums[i + b * s.step] = sum[b];
+	}
+}
+
+/* Implements loom_allreduce_go() without posts. Step 0 sends. Later steps use the data that arrived. */
 LOOM_FN int loom_allreduce_direct(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at,
 				  uint32_t until, int wait)
 {
-	int marked = a->algorithm == LOOM_ALLREDUCE_ONESHOT;
-	uint64_t own = c->worker * a->slice, round = at->round + 2;
-	struct loom_comm_wait w = {0, 0, 0, 0, 0, 0, 0, c};
-	struct loom_comm_piece p = {0, a->slice * sizeof(float)};
-	struct loom_comm_call call = {LOOM_COMM_ALLREDUCE, LOOM_COMM_FLOAT, LOOM_COMM_SUM, 0, 0, 0, a->slice, marked ? 0 : 3, 0};
-	if (at->step >= until)
-		return 1;
-	if (at->step && !wait)
-		return 0;
-	const struct loom_comm_view *v = loom_allreduce_view(c, a); /* a lane may read input that another lane has written */
-	call.in = loom_allreduce_input(c, a, at->round) + own;
-	call.out = loom_allreduce_sums(c, a, at->round) + own;
+	int marked = a->algorithm == LOOM_ALLREDUCE_ONESHOT; /* each word has its round, so there are no flags */
 	for (; at->step < until; at->step++) {
 		uint32_t step = at->step;
-		if (step && !wait)
+		if (step == 0)
+			loom_barrier_lanes(c); /* a lane may read input that another lane has written */
+		if (marked && step == 0)
+			loom_allreduce_oneshot_send(c, a, at->round);
+		else if (marked && !(wait && loom_allreduce_oneshot_sum(c, a, at->round)))
 			return 0;
-		if (step && !marked)
-			loom_comm_await(v, &w, c->worker, 2 * round + step, c->lane, c->lanes);
-		if (step == 0 && marked)
-			loom_comm_send(v, &w, &call, p, c->worker, round, c->lane, c->lanes);
-		else if (marked)
-			loom_comm_take(v, &w, &call, p, c->worker, round, c->lane, c->lanes);
-		else if (step == 0)
-			loom_comm_stage(v, &call, p, c->worker, round, c->lane, c->lanes);
-		else
-			loom_comm_fetch(v, &call, p, c->worker, round, step, c->lane, c->lanes);
-		if (step < 2 && !marked)
-			loom_comm_raise(v, &w, c->worker, 2 * round + step + 1, c->lane, c->lanes);
-		if (step && !loom_flag_from_lane0(c, !w.failed))
+		if (marked)
+			continue;
+		if (step > 0 && !loom_allreduce_await_signals(c, a, step - 1, at->round + step, wait))
 			return 0;
+		if (a->algorithm == LOOM_ALLREDUCE_TWOSHOT && step == 0)
+			loom_allreduce_scatter(c, a, at->round);
+		else if (a->algorithm == LOOM_ALLREDUCE_TWOSHOT && step == 1)
+			loom_allreduce_gather(c, a, at->round);
+		else if (step == 1)
+			loom_allreduce_pull(c, a, at->round);
+		if (step < 2)
+			loom_allreduce_signal(c, a, step, at->round + step + 1);
 	}
 	return 1;
 }

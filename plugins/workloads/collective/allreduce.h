@@ -18,17 +18,18 @@
 
 /* Option rows for two uint32_t members of the workload's options, `algorithm` and `group`. */
 static const char *const loom_allreduce_algorithms[] = {"auto",    "ring",    "halving", "levels",
-							"oneshot", "twoshot", NULL};
+							"oneshot", "twoshot", "pull",    NULL};
 #define LOOM_ALLREDUCE_ROWS(type)                                                                  \
 	LOOM_OPT(type, algorithm, LOOM_OPT_ENUM, "auto", \
 			 "With posted operations, under any trigger: ring: pieces go round. halving: recursive " \
 			 "halving and doubling, for small vectors of many ranks. levels: a ring in each `group`, " \
 			 "halving between groups. With loads and stores, under a trigger that can access the memory " \
-			 "of up to 16 ranks (peer): oneshot: each rank stores its vector to all others, for small " \
-			 "vectors. twoshot: each rank loads and sums a part, then loads the other sums, for large " \
-			 "vectors. auto: with such a trigger oneshot up to 256 bytes, on GPUs up to 1.5 MiB to all " \
-			 "others; above that twoshot. Else, and with late posts, halving for at least 4 ranks and " \
-			 "at most 16 KiB a rank, else ring; with chained posts ring.", \
+			 "of other ranks (peer): oneshot: each rank stores its vector to all others, for small " \
+			 "vectors. twoshot: reduce-scatter and allgather, for large vectors. pull: each rank reads " \
+			 "the vectors of all others, for large vectors of two GPUs. auto: with such a trigger " \
+			 "oneshot up to 256 bytes, on GPUs up to 1.5 MiB to all others; above that twoshot, or pull " \
+			 "between two GPUs. Without such a trigger, and with late posts, halving for at least 4 " \
+			 "ranks and at most 16 KiB a rank, else ring; with chained posts ring.", \
 			 .choices = loom_allreduce_algorithms, .section = "workload.collective"), \
 	LOOM_OPT(type, group, LOOM_OPT_U32, "0", \
 			 "algorithm = levels: number of consecutive ranks that are summed first, such as those of a " \
@@ -50,7 +51,7 @@ static const char *const loom_allreduce_algorithms[] = {"auto",    "ring",    "h
 /* Sets the number of chunks, and the numbers of steps that follow from it. */
 static inline void loom_allreduce_cut(struct loom_allreduce *a, uint32_t algorithm, uint32_t group)
 {
-	int chunks = algorithm == LOOM_ALLREDUCE_RING;
+	int chunks = algorithm == LOOM_ALLREDUCE_RING || algorithm == LOOM_ALLREDUCE_TWOSHOT;
 	int levels = algorithm == LOOM_ALLREDUCE_LEVELS && group && a->ranks % group == 0;
 	a->group = chunks ? a->ranks : levels ? group : 1;
 	uint32_t groups = algorithm > LOOM_ALLREDUCE_LEVELS ? 1 : a->ranks / a->group;
@@ -92,32 +93,22 @@ static inline struct loom_allreduce loom_allreduce_shape(const struct loom_host 
 	return a;
 }
 
-/* Returns 1 if workers may use no posts: the trigger can access the memory of other ranks, and `auto` is not bound to
- * posts. */
-static inline int loom_allreduce_may_reach(const struct loom_allreduce *a, int reaches)
-{
-	return reaches && a->ranks <= LOOM_COMM_RANKS && !a->late_at;
-}
-
 /* Returns the algorithm that `auto` chooses if workers can access the memory of other ranks. */
 static inline uint32_t loom_allreduce_fastest(const struct loom_allreduce *a, const struct loom_layout *layout)
 {
 	uint64_t bytes = a->floats * sizeof(float);
-	int small = layout->device[0].kind == LOOM_ON_GPU ? (a->ranks - 1) * bytes <= LOOM_ALLREDUCE_ONESHOT_MOST_GPU
-							  : bytes <= LOOM_ALLREDUCE_ONESHOT_MOST;
-	return small ? LOOM_ALLREDUCE_ONESHOT : LOOM_ALLREDUCE_TWOSHOT;
+	if (layout->device[0].kind != LOOM_ON_GPU)
+		return bytes <= LOOM_ALLREDUCE_ONESHOT_MOST ? LOOM_ALLREDUCE_ONESHOT : LOOM_ALLREDUCE_TWOSHOT;
+	return (a->ranks - 1) * bytes <= LOOM_ALLREDUCE_ONESHOT_MOST_GPU ? LOOM_ALLREDUCE_ONESHOT :
+	       a->ranks == 2				  ? LOOM_ALLREDUCE_PULL :
+							    LOOM_ALLREDUCE_TWOSHOT;
 }
 
-/* Returns the sizes of the tracks' memory. */
-static inline struct loom_comm_view loom_allreduce_view_of(const struct loom_allreduce *a, const struct loom_layout *layout)
+/* Returns the size of the slots for oneshot in bytes, or 0 if oneshot is not chosen. */
+static inline uint64_t loom_allreduce_slots_of(const struct loom_allreduce *a, const struct loom_layout *layout)
 {
 	uint32_t algorithm = a->algorithm == LOOM_ALLREDUCE_AUTO ? loom_allreduce_fastest(a, layout) : a->algorithm;
-	uint64_t share = a->floats / layout->workers * sizeof(float);
-	return (struct loom_comm_view){.rank = a->rank,
-				       .ranks = a->ranks,
-				       .tracks = layout->workers,
-				       .slot = algorithm == LOOM_ALLREDUCE_ONESHOT ? 2 * share : 0,
-				       .share = share};
+	return algorithm == LOOM_ALLREDUCE_ONESHOT ? 2ull * a->ranks * a->floats * sizeof(uint64_t) : 0;
 }
 
 /* Assigns memory from offset `at` of the workload's block for the stack. The place of that block must be
@@ -128,26 +119,24 @@ static inline struct loom_comm_view loom_allreduce_view_of(const struct loom_all
 static inline uint64_t loom_allreduce_place(struct loom_allreduce *a, const struct loom_layout *layout, uint64_t at,
 					    uint32_t first, uint32_t inputs, uint64_t stride)
 {
-	const struct loom_comm_view v = loom_allreduce_view_of(a, layout);
-	uint64_t vector = a->floats * sizeof(float), end;
-	/* Size of the buffers for data to add, in chunks. */
+	uint64_t vector = loom_net_line(a->floats * sizeof(float)), inbox = loom_allreduce_slots_of(a, layout);
+	uint64_t flags = 2ull * a->ranks * layout->workers * sizeof(struct loom_allreduce_flag);
+	/* Size of the buffers for data to add, at first in chunks, then in bytes. */
 	uint64_t added = a->group - 1 + (a->power > 1) + (a->power < a->ranks / a->group);
-	int posts = a->algorithm && loom_allreduce_posts(a), apart = !posts && stride;
+	int posts = a->algorithm && loom_allreduce_posts(a);
+	added *= a->slice * layout->workers * sizeof(float);
+	inbox = inbox > vector ? inbox : vector;
+	inbox = inbox > added ? inbox : added;
 	a->first = first;
 	a->stride = inputs > 1 ? vector : stride;
 	a->cycle = inputs > 1 ? inputs * vector : stride ? 64 * stride : 1;
-	a->view_at = loom_net_line(at); /* wide accesses need an alignment of 16 bytes */
-	a->comm_at = a->view_at + (posts ? 0 : loom_net_line(layout->workers * sizeof(v)));
-	/* The tracks' buffers are the last part of their memory. */
-	a->input_at = a->comm_at + (posts ? 0 : loom_comm_bytes(&v) - 2 * vector);
-	end = a->input_at + (apart ? 2 : inputs) * vector;
-	if (apart) {
-		a->sum_at = loom_net_line(end);
-		a->input_at = loom_net_line(a->sum_at + vector);
-		end = a->input_at + vector + 64 * stride;
-	}
-	a->inbox_at = loom_net_line(end);
-	return a->inbox_at + loom_net_line(added * a->slice * layout->workers * sizeof(float));
+	a->base_at = loom_net_line(at); /* wide accesses need an alignment of 16 bytes */
+	a->flag_at = a->base_at + loom_net_line(a->ranks * sizeof(uint64_t));
+	a->input_at = a->flag_at + (posts ? 0 : flags);
+	a->sum_at =
+	    a->input_at + (inputs > 1 ? inputs * vector : loom_net_line(a->floats * sizeof(float) + 64 * stride));
+	a->inbox_at = a->sum_at + (posts ? 0 : vector);
+	return a->inbox_at + inbox;
 }
 
 /* Returns the number of vectors between which rounds alternate. */
@@ -162,7 +151,7 @@ static inline void loom_allreduce_needs(const struct loom_allreduce *a, const st
 {
 	uint32_t last = a->first + a->tags;
 	if (!loom_allreduce_posts(a) ||
-	    (a->algorithm == LOOM_ALLREDUCE_AUTO && loom_allreduce_may_reach(a, LOOM_HAS(layout, reaches))))
+	    (a->algorithm == LOOM_ALLREDUCE_AUTO && LOOM_HAS(layout, reaches) && !a->late_at))
 		return;
 	need->net.posts += a->late_at ? 0 : a->tags * loom_allreduce_inputs_of(a);
 	need->net.tags += a->chain ? 2 * a->tags : a->tags;
@@ -174,10 +163,9 @@ static inline void loom_allreduce_init(const struct loom_allreduce *a, const str
 {
 	if (a->algorithm && loom_allreduce_posts(a))
 		return;
-	const struct loom_comm_view v = loom_allreduce_view_of(a, layout);
-	memset((char *)all + a->view_at, 0, a->comm_at - a->view_at + loom_comm_bytes(&v) - 2 * a->floats * sizeof(float));
-	if (a->sum_at)
-		memset((char *)all + a->sum_at, 0xff, a->input_at - a->sum_at); /* NaN, so that a missing sum shows */
+	memset((char *)all + a->flag_at, 0, a->input_at - a->flag_at);
+	memset((char *)all + a->sum_at, 0xff, a->inbox_at - a->sum_at); /* NaN, so that a missing sum shows */
+	memset((char *)all + a->inbox_at, 0, loom_allreduce_slots_of(a, layout));
 }
 
 /* Returns the post that sends a piece in all rounds that use this input. The operation is an add if the posts form a
@@ -234,8 +222,8 @@ static inline int loom_allreduce_wire(struct loom_allreduce *a, const struct loo
 				      void *to, struct loom_error *err)
 {
 	int reaches = LOOM_HAS(trigger->ops, reach), rc = 0;
-	struct loom_comm_view *v = (struct loom_comm_view *)((char *)view->global + a->view_at);
-	if (a->algorithm == LOOM_ALLREDUCE_AUTO && loom_allreduce_may_reach(a, reaches)) {
+	uint64_t *base = (uint64_t *)((char *)view->global + a->base_at);
+	if (a->algorithm == LOOM_ALLREDUCE_AUTO && reaches && !a->late_at) {
 		a->algorithm = loom_allreduce_fastest(a, layout);
 		loom_allreduce_cut(a, a->algorithm, 0);
 		a->slice = a->floats / a->group / layout->workers;
@@ -255,18 +243,9 @@ static inline int loom_allreduce_wire(struct loom_allreduce *a, const struct loo
 				 "algorithm = %s needs a trigger whose workers store into other ranks: choose --set "
 				 "trigger.use=peer",
 				 loom_allreduce_algorithms[a->algorithm]);
-	if (a->ranks > LOOM_COMM_RANKS)
-		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "algorithm = %s: %u ranks, but at most %u: choose algorithm = ring",
-				 loom_allreduce_algorithms[a->algorithm], a->ranks, LOOM_COMM_RANKS);
-	v[0] = loom_allreduce_view_of(a, layout);
-	for (uint32_t r = 0; r < a->ranks && !rc; r++) {
-		uint64_t block = 0;
+	for (uint32_t r = 0; r < a->ranks && !rc; r++)
 		if (r != a->rank)
-			rc = trigger->ops->reach(trigger->self, r, global, bytes, &block, err);
-		v[0].memory[r] = (char *)(uintptr_t)(block + a->comm_at);
-	}
-	for (uint32_t k = 1; k < layout->workers; k++)
-		v[k] = v[0];
+			rc = trigger->ops->reach(trigger->self, r, global, bytes, &base[r], err);
 	return rc;
 }
 
@@ -311,7 +290,7 @@ static inline int loom_allreduce_compare(const struct loom_allreduce *a, const s
 {
 	int posts = loom_allreduce_posts(a);
 	const float *got =
-	    (const float *)((const char *)all + (posts || !a->sum_at ? a->input_at + round * a->stride % a->cycle : a->sum_at));
+	    (const float *)((const char *)all + (posts ? a->input_at + round * a->stride % a->cycle : a->sum_at));
 	uint64_t chunk = a->slice * layout->workers;
 	for (uint64_t begin = 0, n; begin < a->floats; begin += n) {
 		uint64_t i[LOOM_ALLREDUCE_BLOCK];

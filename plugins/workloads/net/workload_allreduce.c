@@ -17,7 +17,8 @@ static const struct loom_opt allreduce_rows[] = {
 			 .min = 4, .max = 1ull << 36),
 	LOOM_ALLREDUCE_ROWS(struct allreduce_opts),
 	LOOM_OPT(struct allreduce_opts, rounds, LOOM_OPT_U64, "1",
-			 "Executions of oneshot or twoshot in one sample; round_ns is then the time of one in a kernel.", .min = 1, .max = 1e9),
+			 "Executions of oneshot, twoshot or pull in one sample; round_ns is then the time of one in "
+			 "a kernel.", .min = 1, .max = 1e9),
 	LOOM_OPT(struct allreduce_opts, root, LOOM_OPT_I64, "-1",
 			 "Rank whose vector all ranks get: a broadcast, made as a sum to which the other ranks "
 			 "contribute -0. -1: a sum.", .min = -1, .max = 65535),
@@ -56,14 +57,14 @@ static int allreduce_check(const struct loom_host *host, const void *opts, struc
 	const struct allreduce_opts *o = opts;
 	if (o->algorithm > LOOM_ALLREDUCE_LEVELS && (o->chain || o->order != NET_POST_FIRST))
 		return LOOM_REFUSE(host, err, o->chain ? "chain" : "order",
-				 "%s: oneshot and twoshot post nothing: choose algorithm = ring",
+				 "%s: oneshot, twoshot and pull post nothing: choose algorithm = ring",
 				 o->chain ? "chain = yes" : "order");
 	if (o->chain && o->algorithm > LOOM_ALLREDUCE_RING)
 		return LOOM_REFUSE(host, err, "chain",
 				 "chain = yes: additions of several ranks to one vector would come in any order: choose algorithm = ring");
 	if (o->rounds > 1 && o->algorithm && o->algorithm <= LOOM_ALLREDUCE_LEVELS)
 		return LOOM_REFUSE(host, err, "rounds", "rounds = %llu: posts are made once in a sample: choose "
-				 "algorithm = oneshot or twoshot", (unsigned long long)o->rounds);
+				 "algorithm = oneshot, twoshot or pull", (unsigned long long)o->rounds);
 	if (o->root >= 0 && o->rounds > 1)
 		return LOOM_REFUSE(host, err, "rounds", "rounds = %llu: a broadcast (root) is made once in a sample",
 				 (unsigned long long)o->rounds);
@@ -136,7 +137,7 @@ static int allreduce_verify(void *self, const struct loom_layout *layout, const 
 	const struct allreduce_job *j = view->global;
 	const struct loom_allreduce *a = &j->vector;
 	uint64_t shifted = (j->rounds - 1) * a->stride % a->cycle / sizeof(float), took = 0;
-	const float *got = (const float *)((const char *)j + (a->sum_at ? a->sum_at : a->input_at));
+	const float *got = (const float *)((const char *)j + (loom_allreduce_posts(a) ? a->input_at : a->sum_at));
 	int rc =
 	    j->root >= 0 ? 0 : loom_allreduce_compare(a, w->host, layout, j, j->rounds - 1, shifted, a->floats, err);
 	for (uint64_t i = 0; i < a->floats && j->root >= 0 && !rc; i++)

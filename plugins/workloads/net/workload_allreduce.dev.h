@@ -27,8 +27,10 @@ LOOM_FN void workload_allreduce_kernel(struct loom_ctx *c)
 	struct loom_allreduce *a = &copy.vector;
 	struct loom_allreduce_at at = {0, 0, 0};
 	int going = 1;
-	if (!loom_allreduce_posts(a)) /* all ranks start together, so that no late start counts as time of a round */
-		going = loom_allreduce_meet(c, a);
+	if (!loom_allreduce_posts(a)) { /* all ranks start together, so that no late start counts as time of a round */
+		loom_allreduce_signal(c, a, 1, 1);
+		going = loom_allreduce_await_signals(c, a, 1, 1, 1);
+	}
 	uint64_t begin = loom_clock_ns(c);
 	if (copy.root >= 0)
 		loom_allreduce_broadcast(c, a, 0, (uint32_t)copy.root);

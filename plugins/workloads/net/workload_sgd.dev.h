@@ -108,17 +108,12 @@ struct sgd_times {
 	uint64_t pad[4];
 };
 
-union sgd_bits {
-	float is;
-	uint32_t bits;
-};
-
 /* Returns a hash of the four weights from index i on. It needs only two multiplications, because each step hashes all
  * weights. */
 LOOM_FN uint64_t sgd_hash(uint32_t layer, uint64_t i, const float *weight)
 {
 	uint64_t x = ((uint64_t)layer << 58) ^ (i * 0x9e3779b97f4a7c15ull);
-	union sgd_bits w[4];
+	union loom_allreduce_bits w[4];
 	SGD_EACH
 	for (uint32_t k = 0; k < 4; k++)
 		w[k].is = weight[k];
@@ -147,7 +142,7 @@ LOOM_FN float sgd_exp(float x)
 	if (x < -80.0f)
 		return 0;
 	float n = (float)(int32_t)(x * 1.44269504f - 0.5f), r = x - n * 0.693359375f + n * 2.12194440e-4f;
-	union sgd_bits power;
+	union loom_allreduce_bits power;
 	power.bits = (uint32_t)((int32_t)n + 127) << 23;
 	float p = 1.0f / 720;
 	p = p * r + 1.0f / 120;
@@ -543,7 +538,7 @@ struct sgd_terms {
 LOOM_FN struct sgd_terms sgd_split(float x)
 {
 	const uint32_t kept = 0xffffe000u;
-	union sgd_bits v, high;
+	union loom_allreduce_bits v, high;
 	struct sgd_terms t;
 	v.is = x;
 	t.high = high.bits = (v.bits + 0x1000u) & kept; /* to nearest */
@@ -865,7 +860,7 @@ sgd_product_avx2(struct loom_ctx *c, struct sgd *s, int which, uint32_t i, uint6
  * that this lane updated. */
 LOOM_FN uint64_t sgd_update(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n)
 {
-	enum { BATCH = 4 };
+	enum { BATCH = LOOM_ALLREDUCE_BATCH };
 	const struct sgd_layer *l = &s->layer[i];
 	const struct loom_allreduce *a = &s->sum[i];
 	uint64_t weights = (uint64_t)l->rows * l->cols, hash = 0, step = 4 * c->lanes;

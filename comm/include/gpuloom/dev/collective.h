@@ -26,8 +26,8 @@
  * Marked words: each rank stores its data into a slot of the other rank, in words of 16 bytes, which have 8 bytes of
  * data and the number of the round. A load gets all of a word or nothing, so a reader needs no flag and no fence. With
  * call.pulls = 1, each rank stores its data into its own buffer and raises a flag on the other ranks, which then load
- * the data. With more than two ranks, and with call.pulls = 3, an allreduce then has two phases: each rank reduces one
- * part, and loads the other parts from the ranks that have reduced them. With call.pulls = 2, which only an allreduce of two ranks has, each rank
+ * the data. With more than two ranks, an allreduce then has two phases: each rank reduces one part, and loads the other
+ * parts from the ranks that have reduced them. With call.pulls = 2, which only an allreduce of two ranks has, each rank
  * stores its data into the buffer of the other rank and raises a flag there, so no load crosses the link. Marked words
  * carry twice the bytes across the link, but take one crossing. All ranks add in the order of the ranks, so they get
  * the same bits. */
@@ -105,22 +105,21 @@ LOOM_FN uint64_t loom_comm_bytes(const struct loom_comm_view *v)
  * is not 0 in any thread. */
 #ifdef LOOM_COMM_SYNC
 #define LOOM_COMM_IS_GPU
+#define LOOM_COMM_PAUSE(polls) ((void)(polls))
 #define LOOM_COMM_UNROLL _Pragma("unroll")
 #else /* a block has one thread */
 #define LOOM_COMM_SYNC() ((void)0)
 #define LOOM_COMM_ANY(x) (x)
-#define LOOM_COMM_UNROLL
-#endif
 LOOM_FN void loom_comm_pause(uint64_t polls)
 {
-	(void)polls;
-#ifdef GPULOOM_DEV_CPU_H
 	if (polls % 64)
 		loom_relax();
 	else
 		loom_cpu_yield(); /* the other rank may need this core */
-#endif
 }
+#define LOOM_COMM_PAUSE(polls) loom_comm_pause(polls)
+#define LOOM_COMM_UNROLL
+#endif
 
 LOOM_FN uint32_t loom_comm_size(uint32_t type)
 {
@@ -132,18 +131,7 @@ struct loom_comm_wait {
 	uint64_t polls, since_ns, failed;
 	uint64_t closed;             /* 1: 256 polls ago, the other rank had closed its communicator */
 	uint64_t code, round, track; /* on CPUs: loom_comm_code() of the call; the round; 0: calls are not compared */
-	/* The worker whose lanes are the threads. It ends the wait if the run is stopped. NULL: the block is no worker. */
-	struct loom_ctx *worker;
 };
-
-/* A barrier of the threads. */
-LOOM_FN void loom_comm_sync(const struct loom_comm_wait *w)
-{
-	if (w->worker)
-		loom_barrier_lanes(w->worker);
-	else
-		LOOM_COMM_SYNC();
-}
 
 /* ---- unequal calls ----
  * On CPUs, ranks compare their calls. A rank stores the code of its call beside each flag that it raises, and the low
@@ -219,13 +207,7 @@ LOOM_FN void loom_comm_announce(const struct loom_comm_view *v, const struct loo
  * they are across a link. */
 LOOM_FN int loom_comm_gives_up(const struct loom_comm_view *v, struct loom_comm_wait *w, uint32_t from)
 {
-	if (w->worker) {
-		loom_pause(w->worker);
-		if (++w->polls % 16 == 0 && loom_stopped(w->worker))
-			w->failed = (uint64_t)LOOM_EINTR;
-		return w->failed != 0;
-	}
-	loom_comm_pause(w->polls);
+	LOOM_COMM_PAUSE(w->polls);
 	if (++w->polls % 256 || w->failed)
 		return w->failed != 0;
 	uint64_t now = loom_clock_ns((const struct loom_ctx *)0), lost = loom_load_acquire_sys(&v->words->lost);
@@ -324,13 +306,6 @@ LOOM_FN uint32_t loom_comm_pick(uint32_t a, uint32_t b, uint32_t type, uint32_t 
 LOOM_FN void loom_comm_add(struct loom_comm_sum *s, uint64_t word, uint32_t type, uint32_t op, int first)
 {
 	int wide = type == LOOM_COMM_FLOAT || type == LOOM_COMM_INT32;
-#ifndef LOOM_COMM_IS_GPU
-	if (wide) { /* compilers for CPUs do not unroll the loop below */
-		s->x[0] = first ? (uint32_t)word : loom_comm_pick(s->x[0], (uint32_t)word, type, op);
-		s->x[1] = first ? (uint32_t)(word >> 32) : loom_comm_pick(s->x[1], (uint32_t)(word >> 32), type, op);
-		return;
-	}
-#endif
 	LOOM_COMM_UNROLL
 	for (int k = 0; k < 4; k++) {
 		uint32_t x = (uint32_t)(word >> 16 * k) & 0xffffu;
@@ -519,45 +494,32 @@ LOOM_FN void loom_comm_take_some(const struct loom_comm_view *v, struct loom_com
 			loom_comm_put(loom_comm_out(call, p, v->rank), i + b * lanes, loom_comm_word(&sum[b], call->type));
 }
 
-LOOM_FN void loom_comm_send(const struct loom_comm_view *v, const struct loom_comm_wait *w, const struct loom_comm_call *call,
-			    struct loom_comm_piece p, uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
+/* Sends the words of a piece, unless send is 0, and receives those of the other ranks. */
+LOOM_FN void loom_comm_words(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
+			     struct loom_comm_piece p, uint32_t track, uint64_t round, int send, uint32_t lane, uint32_t lanes)
 {
 	uint64_t words = (p.bytes + 7) / 8;
+#ifndef LOOM_COMM_IS_GPU
+	for (uint32_t n = 1; words && n < v->ranks; n++)
+		loom_comm_announce(v, w, (v->rank + n) % v->ranks);
+#endif
 	LOOM_NO_UNROLL
-	for (uint64_t i = lane; i < words; i += (uint64_t)LOOM_COMM_BATCH * lanes)
+	for (uint64_t i = lane; send && i < words; i += (uint64_t)LOOM_COMM_BATCH * lanes)
 		loom_comm_send_some(v, w, call, p, track, round, i, words, lanes);
-}
-
-LOOM_FN void loom_comm_take(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
-			    struct loom_comm_piece p, uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
-{
-	uint64_t words = (p.bytes + 7) / 8;
 	LOOM_NO_UNROLL
 	for (uint64_t i = lane; i < words; i += (uint64_t)LOOM_COMM_BATCH * lanes)
 		loom_comm_take_some(v, w, call, p, track, round, i, words, lanes);
 }
 
-/* Sends the words of a piece, unless send is 0, and receives those of the other ranks. */
-LOOM_FN void loom_comm_words(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
-			     struct loom_comm_piece p, uint32_t track, uint64_t round, int send, uint32_t lane, uint32_t lanes)
-{
-#ifndef LOOM_COMM_IS_GPU
-	for (uint32_t n = 1; p.bytes && n < v->ranks; n++)
-		loom_comm_announce(v, w, (v->rank + n) % v->ranks);
-#endif
-	if (send)
-		loom_comm_send(v, w, call, p, track, round, lane, lanes);
-	loom_comm_take(v, w, call, p, track, round, lane, lanes);
-}
-
 /* ---- rounds with flags ------------------------------------------------------------------------------------------ */
 
-/* Raises this rank's flag on all other ranks. */
-LOOM_FN void loom_comm_raise(const struct loom_comm_view *v, const struct loom_comm_wait *w, uint32_t track, uint64_t value,
-			     uint32_t lane, uint32_t lanes)
+/* Raises this rank's flag on all other ranks, and waits until they have raised theirs. What any thread of the block has
+ * stored before is then visible to the blocks of the other ranks. */
+LOOM_FN void loom_comm_meet(const struct loom_comm_view *v, struct loom_comm_wait *w, uint32_t track, uint64_t value,
+			    uint32_t lane, uint32_t lanes)
 {
-	loom_comm_sync(w);
-	/* Release: pairs with the acquire fence in loom_comm_await(), on the other rank. */
+	LOOM_COMM_SYNC();
+	/* Release: pairs with the acquire fence below, on the other rank. */
 	for (uint32_t r = lane; r < v->ranks; r += lanes)
 		if (r != v->rank) {
 #ifndef LOOM_COMM_IS_GPU
@@ -565,12 +527,6 @@ LOOM_FN void loom_comm_raise(const struct loom_comm_view *v, const struct loom_c
 #endif
 			loom_store_release_sys(loom_comm_flag(v, r, track, v->rank), value);
 		}
-}
-
-/* Waits until all other ranks have raised their flags. */
-LOOM_FN void loom_comm_await(const struct loom_comm_view *v, struct loom_comm_wait *w, uint32_t track, uint64_t value,
-			     uint32_t lane, uint32_t lanes)
-{
 	for (uint32_t r = lane; r < v->ranks; r += lanes)
 		if (r != v->rank) {
 			uint64_t *flag = loom_comm_flag(v, v->rank, track, r);
@@ -581,15 +537,7 @@ LOOM_FN void loom_comm_await(const struct loom_comm_view *v, struct loom_comm_wa
 			loom_comm_compare(v, w, r);
 #endif
 		}
-	loom_comm_sync(w);
-}
-
-/* What any thread of the block has stored before the call is visible after it to the blocks of the other ranks. */
-LOOM_FN void loom_comm_meet(const struct loom_comm_view *v, struct loom_comm_wait *w, uint32_t track, uint64_t value,
-			    uint32_t lane, uint32_t lanes)
-{
-	loom_comm_raise(v, w, track, value, lane, lanes);
-	loom_comm_await(v, w, track, value, lane, lanes);
+	LOOM_COMM_SYNC();
 }
 
 /* Returns 1 if ranks store their data into each other's buffers. */
@@ -604,27 +552,18 @@ LOOM_FN uint64_t loom_comm_units(struct loom_comm_piece p)
 	return (p.bytes + sizeof(struct loom_comm_unit) - 1) / sizeof(struct loom_comm_unit);
 }
 
-/* Copies a piece of this rank's input to its buffer, unless it is there already. */
+/* Copies a piece of this rank's input to its buffer. */
 LOOM_FN void loom_comm_stage(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
 			     uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
 {
 	struct loom_comm_unit *buffer = loom_comm_buffer(v, v->rank, round, track);
 	uint64_t units = loom_comm_units(p);
 	uint32_t chunks = call->what == LOOM_COMM_REDUCE_SCATTER ? v->ranks : 1;
-	if ((call->what == LOOM_COMM_BROADCAST && v->rank != call->root) || loom_comm_in(call, p, 0).at == (char *)buffer)
+	if (call->what == LOOM_COMM_BROADCAST && v->rank != call->root)
 		return;
-	for (uint32_t chunk = 0; chunk < chunks; chunk++) {
-		struct loom_comm_part in = loom_comm_in(call, p, chunk);
-#ifndef LOOM_COMM_IS_GPU
-		uint64_t at = 16 * (units * lane / lanes), until = 16 * (units * (lane + 1) / lanes);
-		until = until < in.bytes ? until : in.bytes;
-		if (at < until)
-			__builtin_memcpy((char *)(buffer + chunk * units) + at, in.at + at, until - at);
-#else
+	for (uint32_t chunk = 0; chunk < chunks; chunk++)
 		for (uint64_t i = lane; i < units; i += lanes)
-			buffer[chunk * units + i] = loom_comm_get_unit(in, i);
-#endif
-	}
+			buffer[chunk * units + i] = loom_comm_get_unit(loom_comm_in(call, p, chunk), i);
 }
 
 #ifdef LOOM_COMM_IS_GPU
@@ -665,31 +604,11 @@ LOOM_FN void loom_comm_reduce(const struct loom_comm_view *v, const struct loom_
 }
 #else
 /* Number of elements that a CPU reduces together, in loops that compilers vectorise. */
-#define LOOM_COMM_ELEMENTS 512u
-struct LOOM_COMM_ALIAS loom_comm_four {
-	float x, y, z, w;
-} __attribute__((aligned(16)));
+#define LOOM_COMM_ELEMENTS 128u
 struct loom_comm_sums {
-	float f[LOOM_COMM_ELEMENTS] __attribute__((aligned(16)));
+	float f[LOOM_COMM_ELEMENTS];
 	uint32_t i[LOOM_COMM_ELEMENTS];
 };
-
-/* Adds n floats, which are whole units. Compilers turn the four additions into one instruction. */
-LOOM_FN void loom_comm_add_fours(struct loom_comm_sums *s, const void *from_, uint32_t n, int first)
-{
-	struct loom_comm_four *__restrict__ sum = (struct loom_comm_four *)s->f;
-	const struct loom_comm_four *__restrict__ from = (const struct loom_comm_four *)from_;
-	if (first)
-		for (uint32_t k = 0; k < n / 4; k++)
-			sum[k] = from[k];
-	else
-		for (uint32_t k = 0; k < n / 4; k++) {
-			sum[k].x = sum[k].x + from[k].x;
-			sum[k].y = sum[k].y + from[k].y;
-			sum[k].z = sum[k].z + from[k].z;
-			sum[k].w = sum[k].w + from[k].w;
-		}
-}
 
 LOOM_FN void loom_comm_add_floats(float *sum, const float *x, uint32_t n, uint32_t op)
 {
@@ -707,10 +626,6 @@ LOOM_FN void loom_comm_add_all(struct loom_comm_sums *s, const void *from, uint3
 	const loom_comm_word2 *h = (const loom_comm_word2 *)from;
 	const loom_comm_word4 *i = (const loom_comm_word4 *)from;
 	float x[LOOM_COMM_ELEMENTS], *f = first ? s->f : x;
-	if (type == LOOM_COMM_FLOAT && op == LOOM_COMM_SUM) {
-		loom_comm_add_fours(s, from, n, first);
-		return;
-	}
 	if (type == LOOM_COMM_INT32) {
 		for (uint32_t k = 0; k < n; k++)
 			s->i[k] = first ? i[k] : loom_comm_pick(s->i[k], i[k], type, op);
@@ -737,7 +652,8 @@ LOOM_FN void loom_comm_store_all(const struct loom_comm_sums *s, void *to, uint3
 		for (uint32_t k = 0; k < n; k++)
 			i[k] = s->i[k];
 	else if (type == LOOM_COMM_FLOAT)
-		__builtin_memcpy(to, s->f, n * sizeof(float));
+		for (uint32_t k = 0; k < n; k++)
+			i[k] = loom_comm_bits(s->f[k]);
 	else if (type == LOOM_COMM_BFLOAT16)
 		for (uint32_t k = 0; k < n; k++)
 			h[k] = (uint16_t)loom_comm_to_bfloat16(s->f[k]);
@@ -775,12 +691,6 @@ LOOM_FN void loom_comm_copy(const struct loom_comm_view *v, const struct loom_co
 {
 	const struct loom_comm_unit *buffer = loom_comm_buffer(v, from, round, track);
 	struct loom_comm_part out = loom_comm_out(call, p, from);
-#ifndef LOOM_COMM_IS_GPU
-	uint64_t units = end - begin, at = 16 * (begin + units * lane / lanes), until = 16 * (begin + units * (lane + 1) / lanes);
-	until = until < out.bytes ? until : out.bytes;
-	if (at < until)
-		__builtin_memcpy(out.at + at, (const char *)buffer + at, until - at);
-#else
 	for (uint64_t i = begin + lane; i < end; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
 		struct loom_comm_unit u[LOOM_COMM_BATCH];
 		LOOM_COMM_UNROLL
@@ -791,13 +701,12 @@ LOOM_FN void loom_comm_copy(const struct loom_comm_view *v, const struct loom_co
 			if (i + b * lanes < end)
 				loom_comm_put_unit(out, i + b * lanes, u[b]);
 	}
-#endif
 }
 
 /* Returns 1 if an allreduce has two phases. */
 LOOM_FN int loom_comm_is_parted(const struct loom_comm_view *v, const struct loom_comm_call *call)
 {
-	return call->what == LOOM_COMM_ALLREDUCE && (v->ranks > 2 || call->pulls == 3);
+	return call->what == LOOM_COMM_ALLREDUCE && v->ranks > 2;
 }
 
 /* The first unit of the part that rank r reduces, if an allreduce has two phases. */
@@ -819,8 +728,6 @@ LOOM_FN void loom_comm_fetch(const struct loom_comm_view *v, const struct loom_c
 			begin = loom_comm_part_begin(v, p, v->rank);
 			end = loom_comm_part_begin(v, p, v->rank + 1);
 			kept = loom_comm_buffer(v, v->rank, round, track);
-			if (loom_comm_out(call, p, v->rank).at == (char *)kept)
-				kept = (struct loom_comm_unit *)0; /* the sums replace the data in the buffer */
 		}
 		loom_comm_reduce(v, call, p, track, round, skip, begin, end, kept, lane, lanes);
 		return;
@@ -978,7 +885,7 @@ LOOM_FN int loom_comm_some(const struct loom_comm_view *v, const struct loom_com
 			   uint32_t track, uint32_t lane, uint32_t lanes)
 {
 	struct loom_comm_track *own = loom_comm_track(v, track);
-	struct loom_comm_wait w = {0, 0, 0, 0, 0, 0, 0, (struct loom_ctx *)0};
+	struct loom_comm_wait w = {0, 0, 0, 0, 0, 0, 0};
 	uint64_t most = loom_comm_most(v, call), end = at + bytes;
 	int failed;
 	LOOM_COMM_SYNC(); /* thread 0 has stored the words of the call before */
