@@ -323,7 +323,7 @@ struct program {
 	uint32_t devices;
 };
 
-/* The options of the trial, as "option=value". */
+/* Sets the options of the trial, which are texts "option=value", in the conf. */
 static int set_options(struct program *p, const char *section)
 {
 	int code = 0;

@@ -205,7 +205,7 @@ ${CC:-cc} two.c -o two $(pkg-config --cflags --libs gpuloom) -Wl,-rpath,"$tmp/us
 [ "$(./two)" = "$(printf '11\n22\n11\n22')" ] || fail "two objects on two stacks: $(./two)"
 expect 1 "task function 'collatz_range' is registered already, and not as IR" ./collatz 20000 cpu:0 collatz.dev.h collatz.so
 head -c 2000 collatz.so >cut.so
-expect 1 'cpu:0: cut.so: it cannot be loaded: ' ./collatz 20000 cpu:0 cut.so
+expect 1 'cpu:0: cut.so: the object file cannot be loaded: ' ./collatz 20000 cpu:0 cut.so
 [ -z "$(ls "$TMPDIR")" ] || fail 'compiling leaves files behind'
 unset TMPDIR
 cd ..

@@ -130,7 +130,7 @@ struct loom__effective {
 typedef int loom__effective_fn(void *arg, const struct loom__effective *e);
 int loom__config_each(const struct loom_config *cfg, loom__effective_fn *fn, void *arg);
 
-/* The field of an option. Its type selects the member. */
+/* The value of an option. The option's type says which member is valid. */
 union loom__value {
 	uint8_t u8;
 	uint32_t u32;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks what a plug-in says of itself: its name, kind, version and ABI. */
 #include "plugin/identity.h"
 
 #include <gpuloom/gpuloom.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The names of the kinds of plug-ins, and of their sections in a conf. */
 #include "registry.h"
 
 #include <string.h>

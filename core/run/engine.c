@@ -207,10 +207,8 @@ static int finish_sample(struct loom_stack *s, struct loom__sample *sample, stru
 	const struct loom_counters *counters;
 	struct loom_counters sum;
 	int rc = loom__images_copy(s, 0, err);
-	if (!rc)
-		rc = loom__worker_failure(s, err);
-	if (!rc)
-		rc = loom__ranks_counters(s, &counters, err);
+	rc = rc ? rc : loom__worker_failure(s, err);
+	rc = rc ? rc : loom__ranks_counters(s, &counters, err);
 	if (rc)
 		return rc;
 	note_last(s, sample);

@@ -218,7 +218,7 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 		memset(h, 0, state_bytes(layout, &p) + groups_bytes(layout));
 		h->spin = full ? 0 : b->opts->polls; /* 0: the workers that have not arrived need the core of this worker */
 		h->end = end_of(b, many);
-		if (layout->device[d].kind == LOOM_ON_GPU) /* a GPU polls; a CPU that emulates a GPU yields the core */
+		if (layout->device[d].kind == LOOM_ON_GPU) /* on a GPU it polls; on a CPU that emulates a GPU it yields the core */
 			h->end = WAIT_YIELD;
 		h->no_wake = no_wake;
 		/* If there are fewer devices, all workers poll the words of the other devices. On two H100s a round then takes

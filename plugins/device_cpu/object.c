@@ -67,7 +67,7 @@ static int load_one(struct device *d, const struct loom_program *program, const 
 	char name[300] = "it is truncated";
 	void *so = is_whole(ir) ? open_object(ir, name, sizeof(name)) : NULL;
 	if (!so)
-		return LOOM_FAIL(d->host, err, LOOM_EPLUGIN, "%s: %s: it cannot be loaded: %s", d->name, ir->file,
+		return LOOM_FAIL(d->host, err, LOOM_EPLUGIN, "%s: %s: the object file cannot be loaded: %s", d->name, ir->file,
 				 name);
 	for (uint32_t i = 0; i < ir->tags; i++) {
 		const char *task = program->task[ir->tag[i]].name;

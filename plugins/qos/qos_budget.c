@@ -265,7 +265,7 @@ static int may_spend(struct budget *p, const struct loom_qos_load *load, uint32_
 
 static uint32_t choose(struct budget *p, const struct loom_qos_load *load)
 {
-	/* After an expensive request, a tenant needs several rounds until its deficit is positive. */
+	/* An expensive request makes the credit (`deficit`) of a tenant negative, and a round adds only a quantum. */
 	for (uint32_t rounds = 0; rounds < 1000; rounds++, p->drr_round++)
 		for (uint32_t i = 0; i < load->tenants; i++) {
 			uint32_t at = (p->current + i) % load->tenants;

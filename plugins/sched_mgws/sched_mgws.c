@@ -484,7 +484,7 @@ static int sched_mgws_collect(void *self, const struct loom_layout *layout, cons
 		rc = mgws_check_queue(s, view->worker[w], w, err);
 	for (uint32_t d = 0; !rc && d < (noncoherent ? layout->devices : 1); d++) {
 		const struct mgws_global *g = mgws_global_of(layout, view, d);
-		/* If ranks share one word for the initial set, the word is in rank 0, and only rank 0 checks it. */
+		/* If ranks share one word for the initial set, it is in rank 0. Words of other ranks are unused: 0 tasks. */
 		rc = mgws_check_shared(s, g, ranged ? (uint32_t)g->range : g->next,
 				       ranged				    ? g->range >> 32
 				       : s->rank || mgws_spreads(layout) ? 0

@@ -48,9 +48,9 @@ struct sync_channel {
 	uint32_t group_at;   /* wic: index of the channel's first struct wic_group */
 	/* Wic: index of the channel's first bit in DAB and PFQ (wic.h); each slot has two bits. */
 	uint32_t bit_at;
-	/* sync_warp with coherent devices: the flags are in the blocks of the workers of the consumers' device, 1 <<
-	 * shift of them in each block, from that of worker `first` on. near: 1: so are the items. homes: number of
-	 * these blocks; 0: flags and items are in the block for the stack. */
+	/* sync_warp with coherent devices: the flags are in blocks of workers of the consumers' device. first: the worker whose
+	 * block has the first flags. homes: number of these blocks; 0: flags and items are in the block for the stack. Each
+	 * has 1 << shift flags. near: 1: the items are in these blocks, too. */
 	uint32_t first, homes, shift, near;
 	uint32_t delivery; /* enum sync_delivery (gpu_wait.dev.h), or 0 if consumers read items in place */
 	uint64_t word_at;  /* offset of struct sync_flag_word[] in these blocks or from the head; 0: there are none */

@@ -173,8 +173,8 @@ struct loom_qos_stage {
 struct loom_qos_ops {
 	LOOM_POLICY_OPS
 	/* --- leading: a plug-in has all three ops or none, and has them only with device code. The core calls them on
-	 * the first plug-in of the pipeline that has them. It also calls need, init, collect, start and stop of the
-	 * other plug-ins.
+	 * the first plug-in of the pipeline that has them. The core also calls need, init, collect, start and stop of
+	 * the other plug-ins.
 	 *
 	 * lead() gets the pipeline, which contains the plug-in itself. Called before need(). tenants() gets the
 	 * tenants, and copies them. Called after lead(), before need(). grants() gets the grants, and copies them.

@@ -89,7 +89,7 @@ struct loom_workload_dev {
 	size_t size;
 	uint32_t count; /* number of task functions */
 	uint32_t reserved;
-	const struct loom_task_entry *task; /* [count]; tasks with tag i run entry i */
+	const struct loom_task_entry *task; /* [count]; a task with tag i runs function i */
 	/* For a workload without tasks: each worker runs this once per sample. Collective over lanes. NULL: it has
 	 * tasks. */
 	void (*kernel)(struct loom_ctx *c);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The tables that commands print, of results: metrics, workers, samples. */
 #include "report/text/table.h"
 
 #include "facts/must.h"

@@ -322,7 +322,7 @@ LOOM_FN uint64_t loom_gpu_sample(const struct loom_gpu_mark *mark, const struct 
 	c.random = mark->random;
 #ifdef LOOM_GPU_SMALL
 	if (mark->flags & LOOM_GPU_TAKES) {
-		/* The memory was not reset, so the tasks were not copied either. */
+		/* The reset, which also copies the tasks, was skipped. So the tasks of a single run are where the host has put them. */
 		const void *tasks = order->kept == LOOM_GPU_ONE_RUN && order->tasks ? order->tasks : loom_gpu.initial;
 		uint64_t small = LOOM_OUTLINED_COLLECTIVE(LOOM_GPU_SMALL, &c, mark->phase, mark->flags & LOOM_ORDER_TASKS, tasks);
 		if (small)

@@ -76,7 +76,7 @@ static void drop(const struct loom_devices *devices, struct segments_batch *b, u
 		hostmem_free(memory);
 }
 
-/* Makes memory number `home`, whose size lay_out() has set. Maps it into all other devices, except if it is private. */
+/* Allocates the memory with index `home`, whose size lay_out() has set. Maps it into all other devices, except if it is private. */
 static int make(const struct segments *s, const struct loom_devices *devices, struct segments_batch *b, uint32_t home,
 		struct loom_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of workload_barrier: measures a barrier as the difference in time between two numbers of rounds. */
+/* Host half of workload_barrier. A barrier takes (time of many rounds - time of few rounds) / (difference of the numbers). */
 #include "workload_barrier.dev.h"
 
 #include <math.h>
