@@ -129,7 +129,7 @@ int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, lo
 /* lost.c. The first function prints that the launcher has ended, once. The second also ends this process: by its signal
  * handlers or, after 3 s, by force. */
 void loom__boot_say_lost(uint32_t rank);
-void loom__boot_lost(const struct loom__boot *boot);
+void loom__boot_lost(uint32_t rank);
 
 int loom__pmix_begin(struct loom__boot *boot, struct loom_error *err);
 void loom__pmix_end(struct loom__boot *boot, int status);

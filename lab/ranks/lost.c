@@ -17,9 +17,9 @@ void loom__boot_say_lost(uint32_t rank)
 		(void)!write(STDERR_FILENO, line, (size_t)n);
 }
 
-void loom__boot_lost(const struct loom__boot *boot)
+void loom__boot_lost(uint32_t rank)
 {
-	loom__boot_say_lost(boot->ranks.rank);
+	loom__boot_say_lost(rank);
 	/* The first SIGTERM ends the rank after its sample, the second SIGTERM ends it at once. */
 	for (int i = 0; i < 2; i++) {
 		nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);

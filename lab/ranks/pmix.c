@@ -105,7 +105,7 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 	    b->ranks.rank, p.text(rc));
 }
 
-static const struct loom__boot *self; /* for on_lost() */
+static uint32_t own_rank; /* for on_lost(), which PMIx may call when the caller's struct loom__boot is gone */
 
 /* Called in a thread of PMIx when the daemon of the launcher on this host has ended. */
 static void on_lost(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t ninfo,
@@ -113,7 +113,7 @@ static void on_lost(size_t id, pmix_status_t status, const pmix_proc_t *source, 
 {
 	(void)id, (void)status, (void)source, (void)info, (void)ninfo, (void)results, (void)nresults, (void)reply;
 	(void)data;
-	loom__boot_lost(self);
+	loom__boot_lost(own_rank);
 }
 
 int loom__pmix_begin(struct loom__boot *boot, struct loom_error *err)
@@ -134,7 +134,7 @@ int loom__pmix_begin(struct loom__boot *boot, struct loom_error *err)
 	boot->how = LOOM__BOOT_PMIX;
 	boot->ranks = (struct loom_ranks){
 	    .size = sizeof(boot->ranks), .rank = p.self.rank, .ranks = ranks, .self = boot, .allgather = allgather, .launched = 1};
-	self = boot;
+	own_rank = p.self.rank;
 	pmix_status_t lost[] = {PMIX_ERR_LOST_CONNECTION, PMIX_ERR_LOST_CONNECTION_TO_SERVER};
 	p.on_event(lost, LOOM__COUNT(lost), NULL, 0, on_lost, NULL, NULL);
 	return 0;

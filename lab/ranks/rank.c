@@ -64,25 +64,29 @@ static void take_cores(uint32_t rank, uint32_t ranks)
 	(void)sched_setaffinity(0, sizeof(mine), &mine); /* a failure does no harm */
 }
 
+/* For watch(), whose thread outlives the caller's struct loom__boot. */
+static struct pollfd watched;
+static uint32_t own_rank;
+
 /* Waits for the end of the hub, or of the connection to it. */
 static void *watch(void *arg)
 {
-	const struct loom__boot *b = arg;
-	struct pollfd on = {.fd = b->fd, .events = POLLRDHUP};
-	while (poll_or_nap(&on, 1, NULL) <= 0)
+	while (poll_or_nap(&watched, 1, NULL) <= 0)
 		;
-	loom__boot_lost(b);
-	return NULL;
+	loom__boot_lost(own_rank);
+	return arg;
 }
 
-static int start_watch(struct loom__boot *boot, struct loom_error *err)
+static int start_watch(const struct loom__boot *boot, struct loom_error *err)
 {
 	pthread_t thread;
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	errno = 0;
-	int failed = pthread_create(&thread, NULL, watch, boot);
+	watched = (struct pollfd){.fd = boot->fd, .events = POLLRDHUP};
+	own_rank = boot->ranks.rank;
+	int failed = pthread_create(&thread, NULL, watch, NULL);
 	failed = failed == EAGAIN && errno == ENOMEM ? ENOMEM : failed; /* glibc reports ENOMEM as EAGAIN */
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (failed)

@@ -188,7 +188,7 @@ class Run:
         self.status = p.returncode
         # Processes that the run leaves behind become children of this process, which waits for those that are ending.
         self.left = []
-        for _ in range(100):
+        for _ in range(200):  # a rank whose launcher has ended is ended by force after 3 s
             while True:
                 try:
                     if not os.waitpid(-1, os.WNOHANG)[0]:

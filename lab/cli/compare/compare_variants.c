@@ -70,7 +70,7 @@ static void name_variant(const struct loom__compare_args *a, size_t index, struc
 		loom__json_add_text(v->varied, a->factor[f].key, value);
 	}
 	v->name = loom__must(strdup(loom__must_text(&name)));
-	v->label = loom__must(strdup(label.length ? loom__must_text(&label) : "variant"));
+	v->label = loom__must(strdup(*loom__must_text(&label) ? label.at : "variant"));
 	loom__text_free(&name);
 	loom__text_free(&label);
 }

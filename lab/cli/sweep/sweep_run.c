@@ -67,7 +67,7 @@ static void show_end(const struct loom__sweep_session *s)
 		loom__text_add(&more, "; see `gpuloom report %s -o sweep.html`", loom__sweep_output(s));
 	loom__say_note(s->cli, "%zu configurations: %zu complete, %zu skipped, %zu failed; %zu new samples%s",
 		       s->sweep.configs - elsewhere, done, skipped, failed, s->sweep.taken,
-		       more.length ? loom__must_text(&more) : "");
+		       loom__must_text(&more));
 	loom__text_free(&more);
 	if (s->sweep.out_of_budget && done + skipped + failed + elsewhere < s->sweep.configs)
 		loom__say_warning(s->cli, "the budget is used up%s",

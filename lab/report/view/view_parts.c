@@ -68,9 +68,7 @@ void loom__view_name_factors(struct loom__view *view, const cJSON *values)
 {
 	const cJSON *o;
 	cJSON_ArrayForEach(o, values)
-	{
 		loom__view_name_factor(view, o->string);
-	}
 }
 
 static const char *place(struct loom__view *view, const struct loom__where *where)
@@ -80,10 +78,8 @@ static const char *place(struct loom__view *view, const struct loom__where *wher
 	if (where->name)
 		return where->name;
 	cJSON_ArrayForEach(o, where->values)
-	{
 		loom__text_add(&t, "%s%s=%s", t.length ? ", " : "", o->string, loom__json_string(o));
-	}
-	const char *copy = loom__arena_copy(&view->arena, t.length ? t.at : "a configuration");
+	const char *copy = loom__arena_copy(&view->arena, *loom__must_text(&t) ? t.at : "a configuration");
 	loom__text_free(&t);
 	return copy;
 }
