@@ -129,7 +129,7 @@ LOOM_FN int mgws_sees_work(struct loom_ctx *c)
 #define MGWS_DETECTOR_CHECKS 4u
 LOOM_FN int mgws_checks_detector(struct loom_ctx *c)
 {
-	uint64_t yes = c->lane == 0 && (!SCHED_CFG(c, rma) || ++mgws_worker(c)->searches % MGWS_DETECTOR_CHECKS == 0);
+	uint64_t yes = c->lane == 0 && (!SCHED_CFG(c, rma) || ++mgws_worker(c)->checks % MGWS_DETECTOR_CHECKS == 0);
 	return (int)loom_from_lane0(c, yes);
 }
 

@@ -125,17 +125,16 @@ struct mgws_worker {
 	uint64_t progress_ns; /* time at which mgws_rma_progress() last served other ranks */
 	uint32_t batch;       /* number of short tasks to run before the next call of mgws_rma_progress(), minus 1 */
 	uint32_t wanted;      /* number of calls of sched_mgws_wanted() */
-	/* counts searches, for mgws_pick_near(), mgws_rank_is_empty() and mgws_checks_detector() */
-	uint32_t searches;
+	uint32_t searches;      /* number of calls of mgws_rank_is_empty() that asked whether other ranks have tasks */
 	uint32_t host_steals;
 	uint32_t neighbour; /* with victim = neighbour: the next remote victim, modulo their number */
 	/* GO phase of a small sample (dev/ctx.h) in which this worker has not called the other workers; 0: none */
 	uint32_t small;
 	uint32_t begun; /* 1: this worker has run its part of a small sample */
-	uint32_t pad;
+	uint32_t checks; /* number of calls of mgws_checks_detector() */
 	/* For mgws_limit_claim(): when this worker made its last guided claim of several tasks, and the size of the claim. */
 	uint64_t claim_ns, claimed;
-	uint64_t pad2;
+	uint32_t picks, pad; /* picks: number of calls of mgws_pick_near() */
 };
 
 /* Programs for GPUs have the code for small samples only with quick = yes in [device.gpu]. */

@@ -42,7 +42,7 @@ LOOM_FN uint32_t mgws_pick_near(struct loom_ctx *c)
 {
 	struct mgws_site *site = (struct mgws_site *)c->on_device[LOOM_SCHED];
 	uint32_t every = 2 * loom_load_relaxed_dev(&site->searching) > c->count ? 2 : MGWS_LOCAL_SEARCHES;
-	int local = c->count > 1 && ++mgws_worker(c)->searches % every;
+	int local = c->count > 1 && ++mgws_worker(c)->picks % every;
 	return local || c->count == c->workers ? mgws_pick_local(c) : mgws_pick_other_device(c);
 }
 
