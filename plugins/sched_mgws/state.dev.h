@@ -125,7 +125,7 @@ struct mgws_worker {
 	uint64_t progress_ns; /* time at which mgws_rma_progress() last served other ranks */
 	uint32_t batch;       /* number of short tasks to run before the next call of mgws_rma_progress(), minus 1 */
 	uint32_t wanted;      /* number of calls of sched_mgws_wanted() */
-	uint32_t searches;      /* number of calls of mgws_rank_is_empty() that asked whether other ranks have tasks */
+	uint32_t searches;    /* on GPUs: number of searches without a known remote victim, for mgws_rank_is_empty() */
 	uint32_t host_steals;
 	uint32_t neighbour; /* with victim = neighbour: the next remote victim, modulo their number */
 	/* GO phase of a small sample (dev/ctx.h) in which this worker has not called the other workers; 0: none */

@@ -82,7 +82,7 @@ typedef void loom_log_fn(void *arg, int level, const char *who, const char *text
  * seconds that a rank of this host has ended. For a rank of another host, it notices this at the end of [run]
  * timeout.
  *
- * loom_stack_run(), _start() with _wait(), the collectives and loom_comm_open() are calls of all ranks. If such a call
+ * loom_stack_run(), _start() with _wait(), loom_stack_barrier() and loom_comm_open() are calls of all ranks. If such a call
  * fails on one rank, it fails on all, with the reason: the failed rank first waits until the others have come to their
  * next exchange. A rank that has waited until [run] timeout does not wait longer. If loom_stack_open() fails on a rank,
  * the program must end the others. */
