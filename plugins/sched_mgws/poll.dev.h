@@ -26,7 +26,7 @@ LOOM_FN int mgws_word_is_empty(const struct loom_ctx *c, uint64_t word)
 /* Called by lane 0. Returns whether a part of the initial set is unclaimed. */
 LOOM_FN int mgws_unclaimed(struct loom_ctx *c, struct mgws_block *b)
 {
-	if (SCHED_CFG(c, claim) == MGWS_QUEUES || b->claimed == MGWS_ALL)
+	if (b->claimed == MGWS_ALL || SCHED_CFG(c, claim) == MGWS_QUEUES)
 		return 0;
 	b->claimed = mgws_ranged(c) ? (mgws_initial_left(c) ? 0 : MGWS_ALL)
 				    : mgws_claimed_upto(c, loom_load_relaxed_sys(&mgws_job(c)->next));

@@ -30,12 +30,13 @@ LOOM_FN void mgws_predict_count(uint32_t *predicted, uint32_t value)
 	*predicted = p;
 }
 
-/* Returns whether this worker may continue without publishing. It may if it holds fewer than two tasks, if some of its
- * tasks are public, or if initial tasks are unclaimed. */
+/* Returns whether this worker may continue without publishing. It may if it holds fewer than two tasks, if initial tasks
+ * are unclaimed, or if some of its tasks are public. In this order: a worker that runs the set in place need not load the
+ * words of its queue for each task, and once the set is used up, mgws_unclaimed() takes one compare. */
 LOOM_FN int mgws_may_run_on(struct loom_ctx *c, struct mgws_block *b, const struct mgws_meta *own, struct mgws_queue *q,
 			    uint64_t held)
 {
-	return held < 2 || !mgws_empty(own, q) || mgws_unclaimed(c, b);
+	return held < 2 || mgws_unclaimed(c, b) || !mgws_empty(own, q);
 }
 
 /* Claims the worker's next block, if mgws_find_work() would claim it, too: that function first takes tasks of the worker's
