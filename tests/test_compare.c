@@ -317,8 +317,8 @@ TEST(gate)
 TEST(bars)
 {
 	static const char *const bad[] = {"x", "x: seconds >= 1", "x: seconds(v0) > 1", "x: seconds(v0 >= 1",
-					  "x: seconds(v0) / steals(v1) >= 1", "x: seconds(v0) >= 1 now"};
-	struct loom__bar b[3];
+					  "x: seconds(v0) / steals(v1) >= 1", "x: seconds(v0) >= 1 now", "x: seconds()"};
+	struct loom__bar b[4];
 	struct loom_error err;
 	struct loom__text out = {0};
 	for (size_t i = 0; i < LOOM__COUNT(bad); i++)
@@ -327,12 +327,21 @@ TEST(bars)
 	CU_ASSERT_EQUAL(loom__bar_parse("ratio: seconds(v0) / seconds(v1) >= 0.9", &b[0], &err), 0);
 	CU_ASSERT_EQUAL(loom__bar_parse("other:seconds(v1)/seconds(v0)<=1.3", &b[1], &err), 0);
 	CU_ASSERT_EQUAL(loom__bar_parse("time: seconds(v0) <= 2", &b[2], &err), 0);
-	CU_ASSERT_EQUAL(loom__compare_bars(doc, b, 3, &out, &err), 0);
+	CU_ASSERT_EQUAL(loom__bar_parse("best: seconds(v0 | v1) / seconds(v1 | v0)", &b[3], &err), 0);
+	CU_ASSERT_EQUAL(loom__compare_bars(doc, b, 4, &out, &err), 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(out.at, "bar ratio 0.8"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(out.at, ">= 0.9 short\nbar other 1.25"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(out.at, "<= 1.3 ok\nbar time 1"));
-	CU_ASSERT_EQUAL(loom__bar_parse("x: seconds(v7) <= 2", &b[0], &err), 0);
-	CU_ASSERT_EQUAL(loom__compare_bars(doc, b, 1, &out, &err), LOOM_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(out.at, "\nfigure best 1\n"));
+	const cJSON *ratio = cJSON_GetArrayItem(loom__json_list(doc, "bars"), 0);
+	CU_ASSERT_EQUAL(loom__json_length(loom__json_list(ratio, "values")), 20);
+	double low = loom__json_number(ratio, "low"), value = loom__json_number(ratio, "value");
+	CU_ASSERT_TRUE(low <= value && value <= loom__json_number(ratio, "high"));
+	static const char *const unmet[] = {"x: seconds(v7) <= 2", "x: seconds(v0 | v7)", "x: nothing(v0)", "x: seconds(|)"};
+	for (size_t i = 0; i < LOOM__COUNT(unmet); i++) {
+		CU_ASSERT_EQUAL(loom__bar_parse(unmet[i], &b[0], &err), 0);
+		CU_ASSERT_EQUAL(loom__compare_bars(doc, b, 1, &out, &err), LOOM_EINVAL);
+	}
 	loom__text_free(&out);
 	cJSON_Delete(doc);
 }

@@ -117,10 +117,10 @@ void loom__compare_gate(cJSON *doc, const struct loom__gate_rule *rule, size_t r
 /* ---- bars ----------------------------------------------------------------------------------------- */
 
 /* Parses "metric(label)". The label may contain anything but a closing parenthesis. */
-static int take_term(const char **at, char metric[LOOM__COMPARE_NAME], char label[96])
+static int take_term(const char **at, char metric[LOOM__COMPARE_NAME], char label[LOOM__BAR_LABELS])
 {
 	return loom__take_until(at, "( \t", metric, LOOM__COMPARE_NAME) && loom__take(at, "(") &&
-	       loom__take_until(at, ")", label, 96) && loom__take(at, ")");
+	       loom__take_until(at, ")", label, LOOM__BAR_LABELS) && loom__take(at, ")");
 }
 
 int loom__bar_parse(const char *text, struct loom__bar *out, struct loom_error *err)
@@ -132,12 +132,11 @@ int loom__bar_parse(const char *text, struct loom__bar *out, struct loom_error *
 		   take_term(&at, b.metric, b.of);
 	if (good && loom__take(&at, "/"))
 		good = take_term(&at, again, b.by) && !strcmp(again, b.metric);
-	b.at_most = good && loom__take(&at, "<=");
-	if (!good || !(b.at_most || loom__take(&at, ">=")) || !loom__take_number(&at, &b.target) ||
-	    !loom__take_end(&at))
+	b.relation = !good ? "" : loom__take(&at, "<=") ? "<=" : loom__take(&at, ">=") ? ">=" : "";
+	if (!good || (*b.relation && !loom__take_number(&at, &b.target)) || !loom__take_end(&at))
 		return LOOM__FAIL(err, LOOM_EINVAL,
 				  "--bar '%s': not of the form 'NAME: METRIC(LABEL) / METRIC(LABEL) >= NUMBER' "
-				  "(or without the '/ METRIC(LABEL)'; or <=)",
+				  "(or without '/ METRIC(LABEL)' or the target; or <=; or LABEL | LABEL, the better of them)",
 				  text);
 	*out = b;
 	return 0;
@@ -158,35 +157,78 @@ static int find_label(const cJSON *doc, const char *label, size_t *variant, stru
 	return LOOM__FAIL(err, LOOM_EINVAL, "--bar: no variant is labelled '%s'%s%s%s", label, LOOM__MEANT(near.name));
 }
 
-static int median(const cJSON *doc, size_t variant, const char *metric, double *out)
+/* Returns NAN if a value is not finite. */
+static double median(const double *x, size_t n)
 {
-	double *x;
-	size_t n = loom__compare_values(doc, variant, metric, &x);
-	if (n)
-		*out = loom__median_of(x, n);
-	free(x);
-	return n ? 0 : LOOM_ENOENT;
+	double *sorted, m;
+	if (loom__stats_sorted(x, n, &sorted))
+		return NAN;
+	m = loom__stats_quantile(sorted, n, 0.5);
+	free(sorted);
+	return m;
 }
 
-static int ratio(const cJSON *doc, size_t of, size_t by, const char *metric, double *out)
+/* Lists one value of the metric for each block, or for each sample if the results are from files. */
+static int values_of(const cJSON *doc, const struct loom__bar *b, size_t variant, double **x, size_t *n, struct loom_error *err)
 {
-	double *a = NULL, *b = NULL, x, y;
-	size_t n, m;
-	enum loom_better better = loom__compare_better(doc, metric);
-	int rc = loom__compare_blocks(doc, of, metric, better, &a, &n);
-	if (!rc)
-		rc = loom__compare_blocks(doc, by, metric, better, &b, &m);
-	if (!rc) {
-		for (size_t i = 0; i < n; i++)
-			a[i] /= b[i];
-		*out = loom__median_of(a, n);
-	} else { /* the results are from files, so there are no blocks */
-		rc = median(doc, of, metric, &x) || median(doc, by, metric, &y);
-		if (!rc)
-			*out = x / y;
+	*x = NULL;
+	if (loom__compare_blocks(doc, variant, b->metric, loom__compare_better(doc, b->metric), x, n))
+		*n = loom__compare_values(doc, variant, b->metric, x);
+	if (isfinite(median(*x, *n)))
+		return 0;
+	free(*x);
+	*x = NULL;
+	return LOOM__FAIL(err, LOOM_EINVAL, "--bar %s: no metric '%s' in %.100s", b->figure, b->metric,
+			  loom__compare_label(doc, variant));
+}
+
+/* Takes the values of the variant that `labels` names. Of several labels it takes the variant with the best median. */
+static int best_of(const cJSON *doc, const struct loom__bar *b, const char *labels, size_t *variant, double **x, size_t *n,
+		   struct loom_error *err)
+{
+	int more = loom__compare_better(doc, b->metric) == LOOM_BETTER_MORE, rc = 0;
+	char label[LOOM__BAR_LABELS];
+	*x = NULL;
+	for (const char *at = labels; !rc && loom__take_until(&at, "|", label, sizeof(label)); loom__take(&at, "|")) {
+		size_t v = 0, m = 0;
+		double *y = NULL;
+		rc = find_label(doc, label, &v, err);
+		rc = rc ? rc : values_of(doc, b, v, &y, &m, err);
+		if (rc)
+			break;
+		int better = !*x || (median(y, m) > median(*x, *n)) == more;
+		free(better ? *x : y);
+		if (better) {
+			*x = y;
+			*n = m;
+			*variant = v;
+		}
 	}
-	free(a);
-	free(b);
+	return rc || *x ? rc : LOOM__FAIL(err, LOOM_EINVAL, "--bar %s: a label is empty", b->figure);
+}
+
+/* Sets x[n] to the values of the figure. */
+static int bar_values(const cJSON *doc, const struct loom__bar *b, double **x, size_t *n, struct loom_error *err)
+{
+	double *y = NULL;
+	size_t of = 0, by = 0, m = 0;
+	int rc = best_of(doc, b, b->of, &of, x, n, err);
+	if (!rc && *b->by)
+		rc = best_of(doc, b, b->by, &by, &y, &m, err);
+	if (rc || !*b->by)
+		return rc;
+	if (strcmp(loom__json_text(loom__compare_metric_of(doc, of, b->metric), "unit"),
+		   loom__json_text(loom__compare_metric_of(doc, by, b->metric), "unit")))
+		rc = LOOM__FAIL(err, LOOM_EINVAL, "--bar %s: '%s' has different units in %.100s and %.100s", b->figure, b->metric,
+				loom__compare_label(doc, of), loom__compare_label(doc, by));
+	else if (loom__json_true(loom__json_object(doc, "design"), "interleaved"))
+		for (size_t i = 0; i < *n; i++)
+			(*x)[i] /= y[i < m ? i : m - 1];
+	else { /* the samples of files are not pairs */
+		(*x)[0] = median(*x, *n) / median(y, m);
+		*n = 1;
+	}
+	free(y);
 	return rc;
 }
 
@@ -194,32 +236,36 @@ int loom__compare_bars(cJSON *doc, const struct loom__bar *bar, size_t bars, str
 		       struct loom_error *err)
 {
 	cJSON *list = loom__json_add_array(doc, "bars");
-	for (size_t i = 0; i < bars; i++) {
-		const struct loom__bar *b = &bar[i];
-		size_t of = 0, by = 0;
-		double value = NAN;
-		int rc = find_label(doc, b->of, &of, err);
-		if (!rc && *b->by)
-			rc = find_label(doc, b->by, &by, err);
-		if (rc)
+	for (const struct loom__bar *b = bar; b < bar + bars; b++) {
+		struct loom__stats_interval is;
+		double *x = NULL;
+		size_t n = 0;
+		int rc = bar_values(doc, b, &x, &n, err);
+		if (rc) {
+			free(x);
 			return rc;
-		const char *unit = loom__json_text(loom__compare_metric_of(doc, of, b->metric), "unit");
-		if (*b->by && strcmp(unit, loom__json_text(loom__compare_metric_of(doc, by, b->metric), "unit")))
-			return LOOM__FAIL(err, LOOM_EINVAL, "--bar %s: '%s' has different units in %.100s and %.100s",
-					  b->figure, b->metric, b->of, b->by);
-		rc = *b->by ? ratio(doc, of, by, b->metric, &value) : median(doc, of, b->metric, &value);
-		if (rc || !isfinite(value))
-			return LOOM__FAIL(err, LOOM_EINVAL, "--bar %s: no metric '%s'", b->figure,
-					  b->metric);
-		int met = b->at_most ? value <= b->target : value >= b->target;
-		cJSON *o = loom__json_append_object(list);
+		}
+		cJSON *o = loom__json_append_object(list), *values = loom__json_add_array(o, "values");
+		for (size_t i = 0; i < n; i++)
+			loom__json_append(values, cJSON_CreateNumber(x[i]));
+		double value = median(x, n);
+		loom__stats_sort(x, n);
+		if (loom__stats_quantile_ci(x, n, 0.5, 0.95, &is))
+			is.open = LOOM__STATS_OPEN_LOW | LOOM__STATS_OPEN_HIGH;
+		free(x);
 		loom__json_add_text(o, "figure", b->figure);
 		loom__json_add_number(o, "value", value);
-		loom__json_add_text(o, "relation", b->at_most ? "<=" : ">=");
+		loom__json_add_number(o, "low", is.open & LOOM__STATS_OPEN_LOW ? NAN : is.low);
+		loom__json_add_number(o, "high", is.open & LOOM__STATS_OPEN_HIGH ? NAN : is.high);
+		if (!*b->relation) {
+			loom__text_add(out, "figure %s %.6g\n", b->figure, value);
+			continue;
+		}
+		int met = *b->relation == '<' ? value <= b->target : value >= b->target;
+		loom__json_add_text(o, "relation", b->relation);
 		loom__json_add_number(o, "target", b->target);
 		loom__json_add_bool(o, "met", met);
-		loom__text_add(out, "bar %s %.4g %s %.6g %s\n", b->figure, value,
-			       b->at_most ? "<=" : ">=", b->target, met ? "ok" : "short");
+		loom__text_add(out, "bar %s %.4g %s %.6g %s\n", b->figure, value, b->relation, b->target, met ? "ok" : "short");
 	}
 	return 0;
 }

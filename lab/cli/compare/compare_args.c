@@ -109,7 +109,7 @@ const struct loom__option loom__compare_options[] = {
     {"aa", NULL, "first compare the baseline with itself, to measure the noise of the machine", AT(aa, BOOL)},
     {"fail-on", "'METRIC: slower > 3%'", "exit with code 5 if this is certain", .take = take_rule},
     {"bar", "'NAME: METRIC(LABEL) / METRIC(LABEL) >= 0.9'",
-     "print a line `bar NAME VALUE >= 0.9 ok` (or short) at the end", .take = take_bar},
+     "print a line `bar NAME VALUE >= 0.9 ok` (or short) at the end; without a target `figure NAME VALUE`", .take = take_bar},
     {"strict", NULL, "exit with code 6 if a comparison is inconclusive", AT(strict, BOOL)},
     {"allow-mismatch", "FACT",
      "compare despite this difference: a fact of the environment, 'workload', or an option of the workload",
