@@ -69,7 +69,7 @@ def ragged(rounds):
 
 
 def experts(rounds):
-    for skew in ['w0', 'w3', 'w4', 'w5', 'w6']:
+    for skew in ['equal', 'zipf', 'hot_eighth', 'hot_one', 'hot_top']:
         case(f'experts_{skew}', 'experts', f'tokens=128 dim=256 hidden=512 skew={skew} rows=32', rounds)
 
 

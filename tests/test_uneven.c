@@ -191,7 +191,7 @@ TEST(skews)
 {
 	enum { E = 16, T = 512, TOP = 2 };
 	static uint32_t a[T * TOP], b[T * TOP], of[E], other[E];
-	for (uint32_t skew = EXPERTS_W0; skew <= EXPERTS_W7; skew++) {
+	for (uint32_t skew = EXPERTS_EQUAL; skew <= EXPERTS_DRIFT; skew++) {
 		experts_route(skew, 1, 3, E, T, TOP, a);
 		experts_route(skew, 1, 3, E, T, TOP, b);
 		CU_ASSERT_EQUAL(memcmp(a, b, sizeof(a)), 0);
@@ -200,38 +200,38 @@ TEST(skews)
 		count(a, T * TOP, E, of);
 		CU_ASSERT_EQUAL(sum_of(of, E), T * TOP);
 		experts_route(skew, 1, 4, E, T, TOP, b);
-		CU_ASSERT_TRUE((memcmp(a, b, sizeof(a)) != 0) == (skew == EXPERTS_W7));
+		CU_ASSERT_TRUE((memcmp(a, b, sizeof(a)) != 0) == (skew == EXPERTS_DRIFT));
 		count(b, T * TOP, E, other);
 		uint32_t hot = of[0] + of[1];
 		switch (skew) {
-		case EXPERTS_W0:
+		case EXPERTS_EQUAL:
 			for (uint32_t e = 0; e < E; e++)
 				CU_ASSERT_EQUAL(of[e], T * TOP / E);
 			break;
-		case EXPERTS_W1:
+		case EXPERTS_UNIFORM:
 			CU_ASSERT_TRUE(of[0] > 30 && of[0] < 100);
 			break;
-		case EXPERTS_W2:
-		case EXPERTS_W3:
+		case EXPERTS_SQRT:
+		case EXPERTS_ZIPF:
 			CU_ASSERT_TRUE(of[0] > of[E / 2] && of[0] > of[E - 1]);
 			break;
-		case EXPERTS_W4: /* two of the sixteen experts are hot */
+		case EXPERTS_HOT_EIGHTH: /* two of the sixteen experts are hot */
 			CU_ASSERT_TRUE(hot > 450 && hot < 650);
 			break;
-		case EXPERTS_W5:
+		case EXPERTS_HOT_ONE:
 			CU_ASSERT_EQUAL(of[0], T);
 			break;
-		case EXPERTS_W6:
+		case EXPERTS_HOT_TOP:
 			CU_ASSERT_TRUE(of[0] == T && of[1] == T);
 			break;
-		default: /* w7: the hot experts of the second call are shifted by one */
+		default: /* drift: the hot experts of the second call are shifted by one */
 			CU_ASSERT_TRUE(of[3] > of[2] && other[4] > other[3]);
 		}
 	}
-	experts_route(EXPERTS_W6, 1, 0, 4, 10, 4, a); /* a token chooses 4 of 4 experts, so it gets all */
+	experts_route(EXPERTS_HOT_TOP, 1, 0, 4, 10, 4, a); /* a token chooses 4 of 4 experts, so it gets all */
 	for (uint32_t k = 0; k < 4; k++)
 		CU_ASSERT_EQUAL(a[k], k);
-	experts_route(EXPERTS_W3, 1, 0, 4, 10, 4, a);
+	experts_route(EXPERTS_ZIPF, 1, 0, 4, 10, 4, a);
 	count(a, 40, 4, of);
 	CU_ASSERT_TRUE(of[0] == 10 && of[3] == 10);
 }
@@ -299,9 +299,11 @@ TEST(ragged)
 
 TEST(experts)
 {
-	for (uint32_t skew = 0; skew < 8; skew++) {
+#define NAME(name, text, what) text,
+	static const char *const skews[] = {EXPERTS_SKEWS(NAME)};
+	for (size_t i = 0; i < COUNT(skews); i++) {
 		char opts[100];
-		snprintf(opts, sizeof(opts), "skew=w%u tokens=20 dim=32 hidden=48 rows=16", skew);
+		snprintf(opts, sizeof(opts), "skew=%s tokens=20 dim=32 hidden=48 rows=16", skews[i]);
 		everywhere("workload_experts", opts);
 	}
 	everywhere("workload_experts", "known=device real=float16 tokens=33 top=3 experts=5 block=7 rows=32 dim=40 hidden=72");
@@ -388,7 +390,7 @@ TEST(refusals)
 					       {"workload_experts", "top=5 experts=4", "there are 4 experts"},
 					       {"workload_experts", "dim=12", "multiple of 8"},
 					       {"workload_experts", "rows=24", "power of two"},
-					       {"workload_experts", "skew=w7 known=host", "known = device"}};
+					       {"workload_experts", "skew=drift known=host", "known = device"}};
 	for (size_t i = 0; i < COUNT(wrong); i++)
 		harness_refused(
 		    &(struct harness_params){.workload = wrong[i][0], .workload_opts = wrong[i][1], .workers = 1},

@@ -24,13 +24,14 @@ static uint32_t draw(enum experts_skew skew, uint64_t *state, uint64_t sample, u
 {
 	uint32_t hot = n / 8 > top ? n / 8 : top;
 	switch (skew) {
-	case EXPERTS_W2:
+	case EXPERTS_SQRT:
 		return zipf(state, n, 0.5, sum);
-	case EXPERTS_W3:
+	case EXPERTS_ZIPF:
 		return zipf(state, n, 1, sum);
-	case EXPERTS_W4:
-		return (uint32_t)(loom__random(state) % (share(state) < 0.5 ? hot : n));
-	case EXPERTS_W7:
+	case EXPERTS_HOT_EIGHTH:
+		n = share(state) < 0.5 ? hot : n;
+		return (uint32_t)(loom__random(state) % n);
+	case EXPERTS_DRIFT:
 		return (uint32_t)((zipf(state, n, 1, sum) + sample) % n);
 	default:
 		return (uint32_t)(loom__random(state) % n);
@@ -51,15 +52,15 @@ void experts_route(enum experts_skew skew, uint64_t seed, uint64_t sample, uint3
 	uint64_t state = loom__mix64(seed ^ 0x657870657274ull);
 	double sum = 0;
 	for (uint32_t i = 0; i < experts; i++)
-		sum += pow(i + 1, skew == EXPERTS_W2 ? -0.5 : -1);
+		sum += pow(i + 1, skew == EXPERTS_SQRT ? -0.5 : -1);
 	for (uint32_t t = 0; t < tokens; t++)
 		for (uint32_t k = 0; k < top; k++) {
 			uint32_t *c = choice + (uint64_t)t * top, tries = 0;
-			if (skew == EXPERTS_W0) {
+			if (skew == EXPERTS_EQUAL) {
 				c[k] = (uint32_t)(((uint64_t)t * top + k) % experts);
 				continue;
 			}
-			if (skew == EXPERTS_W6 || (skew == EXPERTS_W5 && !k)) {
+			if (skew == EXPERTS_HOT_TOP || (skew == EXPERTS_HOT_ONE && !k)) {
 				c[k] = k;
 				continue;
 			}

@@ -25,7 +25,7 @@ static const struct loom_opt experts_rows[] = {
 	LOOM_OPT(struct experts_opts, experts, LOOM_OPT_U32, "16", "Experts of the layer.", .min = 1, .max = 4096),
 	LOOM_OPT(struct experts_opts, tokens, LOOM_OPT_U32, "64", "Tokens of the batch.", .min = 1, .max = 65536),
 	LOOM_OPT(struct experts_opts, top, LOOM_OPT_U32, "2", "Experts that a token chooses.", .min = 1, .max = 64),
-	LOOM_OPT(struct experts_opts, skew, LOOM_OPT_ENUM, "w3",
+	LOOM_OPT(struct experts_opts, skew, LOOM_OPT_ENUM, "zipf",
 			 "Which experts tokens choose, by [run] seed. " EXPERTS_SKEWS(SKEW_HELP), .choices = skews),
 	LOOM_OPT(struct experts_opts, dim, LOOM_OPT_U32, "256", "Numbers of a token; a multiple of 8.", .min = 8,
 			 .max = 1 << 16),
@@ -42,7 +42,7 @@ static const struct loom_opt experts_rows[] = {
 	LOOM_OPT(struct experts_opts, known, LOOM_OPT_ENUM, "auto",
 			 "Where the routing is known. host: the initial set has the tasks of the first product, with their costs. device: "
 			 "a task per expert reads from memory how many tokens it has, and spawns the others. auto: host; with "
-			 "skew = w7 device, because each sample has another routing.", .choices = knowns),
+			 "skew = drift device, because each sample has another routing.", .choices = knowns),
 	LOOM_OPT(struct experts_opts, checked, LOOM_OPT_U32, "auto",
 			 "Tokens of a sample that are compared with a computation in double precision, drawn again for each. All "
 			 "tokens are checked to have a result. auto: all, but fewer where that takes 2^30 multiplications.",
@@ -66,7 +66,7 @@ static const struct experts_opts *opts_of(const void *self)
 
 static int by_device(const struct experts_opts *o)
 {
-	return o->known == KNOWN_DEVICE || (o->known == KNOWN_AUTO && o->skew == EXPERTS_W7);
+	return o->known == KNOWN_DEVICE || (o->known == KNOWN_AUTO && o->skew == EXPERTS_DRIFT);
 }
 
 static int experts_check(const struct loom_host *host, const void *opts, struct loom_error *err)
@@ -80,9 +80,9 @@ static int experts_check(const struct loom_host *host, const void *opts, struct 
 		return LOOM_REFUSE(host, err, "hidden", "hidden = %u: must be a multiple of 8", o->hidden);
 	if (!loom__is_power_of_two(o->rows))
 		return LOOM_REFUSE(host, err, "rows", "rows = %u: must be a power of two", o->rows);
-	if (o->known == KNOWN_HOST && o->skew == EXPERTS_W7)
+	if (o->known == KNOWN_HOST && o->skew == EXPERTS_DRIFT)
 		return LOOM_REFUSE(host, err, "known",
-				   "known = host: with skew = w7 each sample has another routing, and the initial set is made "
+				   "known = host: with skew = drift each sample has another routing, and the initial set is made "
 				   "once: set known = device");
 	return 0;
 }
@@ -318,7 +318,7 @@ static int experts_init(void *self, const struct loom_layout *layout, const stru
 			memset(view->device[d], 0, LOOM_ONEBIT_LOCAL_BYTES);
 	}
 	job->sample++;
-	if (job->o->skew == EXPERTS_W7)
+	if (job->o->skew == EXPERTS_DRIFT)
 		route(job, layout);
 	sort_slots(job, r);
 	for (uint32_t t = 0; t < r->tokens; t++)
@@ -453,8 +453,8 @@ static int experts_verify(void *self, const struct loom_layout *layout, const st
 		most = job->count[e] > most ? job->count[e] : most;
 		read += (double)blocks_of(job, e) * r->dim * r->hidden * 4;
 	}
-	/* If the option `skew` is w7, samples differ in the number of blocks. */
-	enum loom_better same = job->o->skew == EXPERTS_W7 ? LOOM_BETTER_NONE : LOOM_BETTER_SAME;
+	/* If the option `skew` is drift, samples differ in the number of blocks. */
+	enum loom_better same = job->o->skew == EXPERTS_DRIFT ? LOOM_BETTER_NONE : LOOM_BETTER_SAME;
 	host->metric(host, report, "bytes", "B", same, read);
 	host->metric(host, report, "most_tokens", "tokens", same, most);
 	host->metric(host, report, "variation", "", same, sqrt(square / r->experts) / mean);
