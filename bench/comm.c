@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures an allreduce of bfloat16 over ranks of this host, by loom_comm_allreduce() and by NCCL, if libnccl.so.2 is found.
+/* Measures an allreduce of bfloat16 over ranks of this host, by loom_comm_allreduce(), and on GPUs by NCCL, if libnccl.so.2 is found.
  *
  *   comm PLUGINS cpu|cuda [MOST [RANKS]]
  *
  * PLUGINS is the folder of the plug-ins, MOST the largest vector in bytes (8 MiB), RANKS the number of ranks (2). On
  * GPUs each rank has one, and the calls are in CUDA graphs of 50 calls, so the time of a call includes the launch of its node.
- * The two libraries take turns. The program prints a line for each size: bytes, our time, and that of NCCL (0 without it),
- * medians in us of rank 0. A wrong sum is an error. */
+ * The ways take turns, each turn in another order:
+ * - gpuloom: memory of cuMemAlloc();
+ * - nccl: the same memory;
+ * - nccl_window: memory of ncclMemAlloc(), registered as a symmetric window, which NCCL from 2.27 on reduces by other
+ *   kernels.
+ * The program sets NCCL_NVLS_ENABLE=0, so that NCCL has no multicast, which gpuloom has not either. Lines on stdout are
+ * `sample comm_WAY_BYTES_us TURN VALUE`: the time of a call of rank 0 in this turn. A wrong sum is an error. */
 #include <gpuloom/comm.h>
 #include <gpuloom/gpuloom.h>
 
@@ -21,8 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RANKS_MOST = 16, CALLS = 50, LAUNCHES = 4, TURNS = 9, ROOM = 4096 };
-enum { NCCL_BFLOAT16 = 9, NCCL_SUM = 0 }; /* values of nccl.h */
+enum { RANKS_MOST = 16, CALLS = 50, LAUNCHES = 4, TURNS = 20, ROOM = 4096 };
+enum { NCCL_BFLOAT16 = 9, NCCL_SUM = 0, NCCL_WIN_COLL_SYMMETRIC = 1 }; /* values of nccl.h */
 
 static struct meeting {
 	pthread_barrier_t all;
@@ -57,16 +62,23 @@ static struct {
 	int (*cuMemAlloc_v2)(uint64_t *, size_t), (*cuMemcpyHtoDAsync_v2)(uint64_t, const void *, size_t, void *);
 	int (*cuMemcpyDtoHAsync_v2)(void *, uint64_t, size_t, void *), (*cuStreamBeginCapture_v2)(void *, int);
 	int (*cuStreamEndCapture)(void *, void **), (*cuGraphInstantiateWithFlags)(void **, void *, unsigned long long);
-	int (*cuGraphLaunch)(void *, void *);
+	int (*cuGraphLaunch)(void *, void *), (*cuMemsetD8Async)(uint64_t, unsigned char, size_t, void *);
 } cu;
 struct nccl_id {
 	char bytes[128];
 };
 static struct {
 	int (*ncclGetUniqueId)(struct nccl_id *), (*ncclCommInitRank)(void **, int, struct nccl_id, int);
-	int (*ncclAllReduce)(const void *, void *, size_t, int, int, void *, void *);
+	int (*ncclAllReduce)(const void *, void *, size_t, int, int, void *, void *), (*ncclMemAlloc)(void **, size_t);
+	int (*ncclCommWindowRegister)(void *, void *, size_t, void **, int); /* NULL before NCCL 2.27 */
 } nc;
 static void *stream, *nccl; /* nccl: the communicator, or NULL */
+
+enum { GPULOOM, NCCL, NCCL_WINDOW, WAYS };
+static struct {
+	const char *name;
+	uint64_t in, out; /* addresses of its vectors; 0: this way is left out */
+} way[WAYS] = {{"gpuloom", 0, 0}, {"nccl", 0, 0}, {"nccl_window", 0, 0}};
 #define CU(call)                                                                                   \
 	do {                                                                                       \
 		if (cu.call)                                                                       \
@@ -101,6 +113,7 @@ static void open_gpu(void)
 	LOAD(cu, so, cuStreamEndCapture, 1);
 	LOAD(cu, so, cuGraphInstantiateWithFlags, 1);
 	LOAD(cu, so, cuGraphLaunch, 1);
+	LOAD(cu, so, cuMemsetD8Async, 1);
 	CU(cuInit(0));
 	CU(cuDeviceGet(&device, (int)rank));
 	CU(cuDevicePrimaryCtxRetain(&context, device));
@@ -109,42 +122,67 @@ static void open_gpu(void)
 	CU(cuStreamCreate(&stream, 1));
 }
 
-static void open_nccl(void)
+/* Returns whether a call has succeeded on all ranks. If not, rank 0 says what is left out. */
+static int agreed(int rc, const char *what)
+{
+	int all[RANKS_MOST] = {0}, failed = 0;
+	allgather(NULL, &rc, all, sizeof(rc), NULL);
+	for (uint32_t r = 0; r < count; r++)
+		failed |= all[r];
+	if (failed && !rank)
+		fprintf(stderr, "comm: %s: left out\n", what);
+	return !failed;
+}
+
+/* Allocates the two vectors of NCCL's symmetric kernels. All ranks register them in the same order. */
+static void open_windows(uint64_t most)
+{
+	void *at[2] = {NULL, NULL}, *window[2] = {NULL, NULL};
+	if (!agreed(!nc.ncclMemAlloc || !nc.ncclCommWindowRegister, "this NCCL has no windows (2.27 and later have)"))
+		return;
+	if (!agreed(nc.ncclMemAlloc(&at[0], most) || nc.ncclMemAlloc(&at[1], most), "ncclMemAlloc fails"))
+		return;
+	for (int i = 0; i < 2; i++) {
+		int rc = nc.ncclCommWindowRegister(nccl, at[i], most, &window[i], NCCL_WIN_COLL_SYMMETRIC);
+		if (!agreed(rc || !window[i], "ncclCommWindowRegister makes no symmetric window"))
+			return;
+	}
+	way[NCCL_WINDOW].in = (uint64_t)(uintptr_t)at[0];
+	way[NCCL_WINDOW].out = (uint64_t)(uintptr_t)at[1];
+}
+
+static void open_nccl(uint64_t most)
 {
 	void *so = dlopen("libnccl.so.2", RTLD_NOW);
 	struct nccl_id id[RANKS_MOST] = {{{0}}}, mine = {{0}};
-	if (!so) {
-		if (!rank)
-			fprintf(stderr, "comm: no libnccl.so.2 here: its figures are left out\n");
+	if (!agreed(!so, "no libnccl.so.2 here"))
 		return;
-	}
 	LOAD(nc, so, ncclGetUniqueId, 1);
 	LOAD(nc, so, ncclCommInitRank, 1);
 	LOAD(nc, so, ncclAllReduce, 1);
+	LOAD(nc, so, ncclMemAlloc, 0);
+	LOAD(nc, so, ncclCommWindowRegister, 0);
 	if (!rank && nc.ncclGetUniqueId(&mine))
 		fail("ncclGetUniqueId", "fails");
 	allgather(NULL, &mine, id, sizeof(mine), NULL);
-	int failed[RANKS_MOST] = {0}, fails = nc.ncclCommInitRank(&nccl, (int)count, id[0], (int)rank);
-	allgather(NULL, &fails, failed, sizeof(fails), NULL);
-	for (uint32_t r = 0; r < count; r++)
-		if (failed[r])
-			nccl = NULL;
-	if (!nccl && !rank)
-		fprintf(stderr, "comm: ncclCommInitRank fails: its figures are left out\n");
+	if (!agreed(nc.ncclCommInitRank(&nccl, (int)count, id[0], (int)rank), "ncclCommInitRank fails"))
+		return;
+	way[NCCL].in = way[GPULOOM].in;
+	way[NCCL].out = way[GPULOOM].out;
+	open_windows(most);
 }
 
 /* ---- one vector ---------------------------------------------------------------------------------------------------- */
 
 static struct loom_comm *comm;
-static uint64_t in, out; /* addresses */
 
-static void call(int by_nccl, uint64_t elements)
+static void call(int who, uint64_t elements)
 {
 	struct loom_error err;
-	void *from = (void *)(uintptr_t)in, *to = (void *)(uintptr_t)out;
-	if (by_nccl && nc.ncclAllReduce(from, to, elements, NCCL_BFLOAT16, NCCL_SUM, nccl, stream))
+	void *from = (void *)(uintptr_t)way[who].in, *to = (void *)(uintptr_t)way[who].out;
+	if (who != GPULOOM && nc.ncclAllReduce(from, to, elements, NCCL_BFLOAT16, NCCL_SUM, nccl, stream))
 		fail("ncclAllReduce", "fails");
-	if (!by_nccl && loom_comm_allreduce(comm, from, to, elements, LOOM_COMM_BFLOAT16, LOOM_COMM_SUM, stream, &err))
+	if (who == GPULOOM && loom_comm_allreduce(comm, from, to, elements, LOOM_COMM_BFLOAT16, LOOM_COMM_SUM, stream, &err))
 		fail("loom_comm_allreduce", err.text);
 }
 
@@ -170,17 +208,26 @@ static uint16_t sum_of(uint64_t i)
 	return bfloat(sum);
 }
 
-static void check(uint16_t *host, uint64_t elements, const char *who)
+/* Overwrites the output, so that no sum of another way or call is found there. */
+static void spoil(int who, uint64_t elements)
+{
+	if (stream)
+		CU(cuMemsetD8Async(way[who].out, 0xff, 2 * elements, stream));
+	else
+		memset((void *)(uintptr_t)way[who].out, 0xff, 2 * elements);
+}
+
+static void check(int who, uint16_t *host, uint64_t elements)
 {
 	if (stream) {
-		CU(cuMemcpyDtoHAsync_v2(host, out, 2 * elements, stream));
+		CU(cuMemcpyDtoHAsync_v2(host, way[who].out, 2 * elements, stream));
 		CU(cuStreamSynchronize(stream));
 	} else {
-		memcpy(host, (void *)(uintptr_t)out, 2 * elements);
+		memcpy(host, (void *)(uintptr_t)way[who].out, 2 * elements);
 	}
 	for (uint64_t i = 0; i < elements; i++)
 		if (host[i] != sum_of(i))
-			fail(who, "wrong sum");
+			fail(way[who].name, "wrong sum");
 }
 
 static double now(void)
@@ -190,20 +237,29 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static int by_value(const void *a, const void *b)
+/* A turn of one way. Returns the time of a call in us. */
+static double turn_of(int who, void *graph, uint64_t elements)
 {
-	return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+	pthread_barrier_wait(&meeting->all);
+	double begin = now();
+	for (int i = 0; stream && i < LAUNCHES; i++)
+		CU(cuGraphLaunch(graph, stream));
+	for (int i = 0; !stream && i < LAUNCHES * CALLS; i++)
+		call(who, elements);
+	if (stream)
+		CU(cuStreamSynchronize(stream));
+	return (now() - begin) * 1e6 / LAUNCHES / CALLS;
 }
 
 static void measure(uint64_t elements, uint16_t *host)
 {
-	void *graph[2] = {NULL, NULL}, *captured;
-	double us[2][TURNS] = {{0}};
-	for (int who = 0; who < (nccl ? 2 : 1); who++) {
+	void *graph[WAYS] = {NULL}, *captured;
+	for (int who = 0; who < WAYS; who++) {
+		if (!way[who].in)
+			continue;
+		spoil(who, elements);
 		call(who, elements);
-		if (stream)
-			CU(cuStreamSynchronize(stream));
-		check(host, elements, who ? "NCCL" : "gpuloom");
+		check(who, host, elements);
 		if (!stream)
 			continue;
 		CU(cuStreamBeginCapture_v2(stream, 2)); /* relaxed: NCCL may call anything */
@@ -213,25 +269,20 @@ static void measure(uint64_t elements, uint16_t *host)
 		CU(cuGraphInstantiateWithFlags(&graph[who], captured, 0));
 	}
 	for (int turn = 0; turn <= TURNS; turn++) /* the first turn is a warm-up */
-		for (int who = 0; who < (nccl ? 2 : 1); who++) {
-			pthread_barrier_wait(&meeting->all);
-			double begin = now();
-			for (int i = 0; stream && i < LAUNCHES; i++)
-				CU(cuGraphLaunch(graph[who], stream));
-			for (int i = 0; !stream && i < LAUNCHES * CALLS; i++)
-				call(who, elements);
-			if (stream)
-				CU(cuStreamSynchronize(stream));
-			if (turn)
-				us[who][turn - 1] = (now() - begin) * 1e6 / LAUNCHES / CALLS;
+		for (int i = 0; i < WAYS; i++) {
+			int who = (i + turn) % WAYS;
+			double us = way[who].in ? turn_of(who, graph[who], elements) : 0;
+			if (turn && us > 0 && !rank)
+				printf("sample comm_%s_%llu_us %d %.3f\n", way[who].name, (unsigned long long)(2 * elements),
+				       turn, us);
 		}
-	check(host, elements, nccl ? "NCCL" : "gpuloom");
-	for (int who = 0; who < 2; who++)
-		qsort(us[who], TURNS, sizeof(double), by_value);
-	if (!rank) {
-		printf("%llu %.3f %.3f\n", (unsigned long long)(2 * elements), us[0][TURNS / 2], us[1][TURNS / 2]);
-		fflush(stdout);
-	}
+	for (int who = 0; who < WAYS; who++)
+		if (way[who].in) {
+			spoil(who, elements);
+			turn_of(who, graph[who], elements);
+			check(who, host, elements);
+		}
+	fflush(stdout);
 }
 
 /* ---- a rank ---------------------------------------------------------------------------------------------------------- */
@@ -266,18 +317,20 @@ static void run(const char *plugins, int on_gpu, uint64_t most)
 		host[i] = bfloat(whole(rank, i));
 	if (on_gpu) {
 		open_gpu();
-		CU(cuMemAlloc_v2(&in, most));
-		CU(cuMemAlloc_v2(&out, most));
-		CU(cuMemcpyHtoDAsync_v2(in, host, most, stream));
+		CU(cuMemAlloc_v2(&way[GPULOOM].in, most));
+		CU(cuMemAlloc_v2(&way[GPULOOM].out, most));
+		open_nccl(most);
+		for (int who = 0; who < WAYS; who++)
+			if (way[who].in)
+				CU(cuMemcpyHtoDAsync_v2(way[who].in, host, most, stream));
 		CU(cuStreamSynchronize(stream));
-		open_nccl();
 	} else {
-		in = (uint64_t)(uintptr_t)memcpy(malloc(most), host, most);
-		out = (uint64_t)(uintptr_t)malloc(most);
+		way[GPULOOM].in = (uint64_t)(uintptr_t)memcpy(malloc(most), host, most);
+		way[GPULOOM].out = (uint64_t)(uintptr_t)malloc(most);
 	}
 	TRY(loom_stack_open(cfg, NULL, &stack, &err));
 	TRY(loom_comm_open(stack, &ranks, &comm, &err));
-	for (uint64_t bytes = 16; bytes <= most; bytes *= 2)
+	for (uint64_t bytes = 8; bytes <= most; bytes *= 2)
 		measure(bytes / 2, host);
 	TRY(loom_comm_status(comm, &err));
 	loom_comm_close(comm);
@@ -296,6 +349,7 @@ int main(int argc, char **argv)
 		count = (uint32_t)strtoul(argv[4], NULL, 10);
 	if (count < 2 || count > RANKS_MOST)
 		fail(argv[4], "the number of ranks is from 2 to 16");
+	setenv("NCCL_NVLS_ENABLE", "0", 1);
 	meeting = mmap(NULL, sizeof(*meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pthread_barrierattr_init(&shared);
 	pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
