@@ -1,112 +1,261 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Decode attention by PyTorch and Triton, for `workload = exec`.
+"""One decode step of attention over sequences of different lengths, by PyTorch, Triton and FlashInfer, for serve.py.
 
-    bench/rivals/attention.py HOW LENGTHS [HEADS KV_HEADS]     HOW: padded nested flex triton
-
-LENGTHS is a file with the number of tokens of one sequence per line. Numbers are float16, with 128 per head. Prints
-{"seconds": S, "bytes": B}, where S is the median of 20 executions. The result is compared once with that of `padded`."""
-import json, statistics, sys
+Keys: law, length, sequences, seed as in workload_ragged, or trace=FILE with a length a line; heads, kv_heads, lengths. Numbers
+are float16, 128 a head. README.md says what each rival does. Each result is compared with float sums, sequence by sequence."""
+import inspect
 
 import torch
+import torch._dynamo
+import torch.nn.attention
 import torch.nn.functional as F
 
-how, lengths = sys.argv[1], [int(x) for x in open(sys.argv[2]) if x.strip()]
-heads, kv = (int(x) for x in (sys.argv[3:5] or ['32', '8']))
-dim, batch, longest = 128, len(lengths), max(lengths)
-torch.manual_seed(1)
-make = lambda *shape: (torch.rand(*shape, device='cuda', dtype=torch.float16) - 0.5)
-q, k, v = make(batch, heads, 1, dim), make(batch, kv, longest, dim), make(batch, kv, longest, dim)
-count = torch.tensor(lengths, device='cuda')
-mask = (torch.arange(longest, device='cuda')[None, :] < count[:, None])[:, None, None, :]
+import gpu, laws
+
+DIM = 128
+PAGE = 16
+kept = {}  # keys and values, which jobs of one shape share
 
 
-def padded():
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+def numbers(*shape):
+    if shape not in kept:
+        kept[shape] = torch.empty(shape, device='cuda', dtype=torch.float16).uniform_(-0.5, 0.5)
+    return kept[shape]
 
 
-def nested():
-    pack = lambda x: torch.nested.as_nested_tensor([x[i, :, :n].repeat_interleave(heads // kv, 0).transpose(0, 1).contiguous()
-                                                    for i, n in enumerate(lengths)], layout=torch.jagged)
-    one = torch.nested.as_nested_tensor([q[i].transpose(0, 1).contiguous() for i in range(batch)], layout=torch.jagged)
-    a, b, c = one.transpose(1, 2), pack(k).transpose(1, 2), pack(v).transpose(1, 2)
-    return lambda: F.scaled_dot_product_attention(a, b, c).transpose(1, 2)
+class Attention:
+    on_host = False
+
+    def __init__(self, how, o):
+        self.heads, self.kv = int(o.pop('heads', 32)), int(o.pop('kv_heads', 8))
+        self.law, self.mean, self.seed = o.pop('law', 'trace'), int(o.pop('length', 2048)), int(o.pop('seed', 1))
+        self.trace = [int(x) for x in open(o.pop('trace')) if x.strip()] if self.law == 'trace' else None
+        self.n = len(self.trace) if self.trace else int(o.pop('sequences', 64))
+        self.group = self.heads // self.kv
+        self.told = torch.zeros(self.n, dtype=torch.int32, pin_memory=True)
+        self.count = torch.zeros(self.n, dtype=torch.int32, device='cuda')
+        self.draw(self.seed)
+        # What any lengths of this law need, so that shapes and graphs do not depend on the lengths.
+        uniform = self.law == 'uniform' and o.get('lengths') == 'redrawn'
+        self.longest = 2 * self.mean if uniform else max(self.length)
+        self.most_tokens = self.n * self.longest if uniform else sum(self.length)
+        self.room = -(-self.longest // 128) * 128  # tokens of a sequence in padded memory
+        # Queries are larger than keys, so that weights differ and a token that is left out shows.
+        self.q = torch.empty(self.n, self.heads, DIM, device='cuda', dtype=torch.float16).uniform_(-8, 8)
+        RIVALS[how](self)
+
+    def draw(self, seed):
+        self.length = self.trace or laws.lengths(self.law, self.mean, self.n, seed)
+        self.expected = None
+        self.told[:] = torch.tensor(self.length, dtype=torch.int32)
+
+    def send(self):
+        """Copies the lengths to the GPU. In a graph this is a node that reads self.told at each launch."""
+        self.count.copy_(self.told, non_blocking=True)
+
+    def bytes(self):
+        return sum(self.length) * self.kv * DIM * 4
+
+    # ---- where keys and values are ----
+
+    def padded(self):
+        k, v = numbers(2, self.n, self.kv, self.room, DIM)
+        self.sequence = lambda i: (k[i, :, :self.length[i]], v[i, :, :self.length[i]])
+        return k, v
+
+    def packed(self):
+        k, v = numbers(2, self.most_tokens, self.kv, DIM)
+
+        def sequence(i):
+            at = sum(self.length[:i])
+            return tuple(x[at:at + self.length[i]].transpose(0, 1) for x in (k, v))
+        self.sequence = sequence
+        return k, v
+
+    # ---- the check ----
+
+    def expect(self):
+        q = self.q.view(self.n, self.kv, self.group, DIM).float()
+        out = []
+        for i in range(self.n):
+            k, v = (x.float() for x in self.sequence(i))
+            out.append((q[i] @ k.transpose(1, 2) / DIM**0.5).softmax(-1) @ v)
+        return torch.stack(out).view(self.n, self.heads, DIM)
+
+    def wrong(self, out):
+        if self.expected is None:
+            self.expected = self.expect()
+        if out.shape[0] == self.n * self.group:  # the queries of a head of keys as tokens
+            out = out.view(self.n, self.group, self.kv, DIM).transpose(1, 2)
+        off = (out.reshape(self.n, self.heads, DIM).float() - self.expected).abs().max().item()
+        return None if off < 1e-3 else f'a result is off by {off}'
 
 
-def flex():
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-    inside = lambda b, h, i, j: j < count[b]
-    blocks = create_block_mask(inside, batch, None, 1, longest)
-    compiled = torch.compile(flex_attention)
-    return lambda: compiled(q, k, v, block_mask=blocks, enable_gqa=True)
+def by_rows(a):
+    """Returns the queries as `group` tokens of a sequence with a head for each head of keys: no head is repeated, and results
+    are the same, as no token is masked from another."""
+    return a.q.view(a.n, a.kv, a.group, DIM)
 
 
-def triton_split():
-    """Runs one program for each sequence, head of keys and split of 512 tokens, and then one that combines the splits."""
-    import triton
-    import triton.language as tl
+def padded(a, backend=None):
+    k, v = a.padded()
+    whole = a.law == 'equal' and a.room == a.longest  # then there is nothing to mask
+    mask = None if whole else torch.zeros(a.n, 1, 1, a.room, device='cuda', dtype=torch.float16)
+    slot = torch.arange(a.room, device='cuda')
+    none, out = (torch.tensor(x, device='cuda', dtype=torch.float16) for x in (0, float('-inf')))
 
-    @triton.jit
-    def split_kernel(Q, K, V, N, PART, PEAK, SUM, longest, scale, splits, HEADS: tl.constexpr, KV: tl.constexpr,
-                     G: tl.constexpr, D: tl.constexpr, SPLIT: tl.constexpr, T: tl.constexpr):
-        b, h, s = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-        n = tl.load(N + b)
-        if s * SPLIT < n:
-            g, d = tl.arange(0, 16), tl.arange(0, D)
-            query = tl.load(Q + (b * HEADS + h * G + g[:, None]) * D + d[None, :], mask=g[:, None] < G, other=0.)
-            peak = tl.full([16], -1e30, tl.float32)
-            total = tl.zeros([16], tl.float32)
-            sums = tl.zeros([16, D], tl.float32)
-            base = (b * KV + h).to(tl.int64) * longest * D
-            for at in range(s * SPLIT, min(n, (s + 1) * SPLIT), T):
-                t = at + tl.arange(0, T)
-                inside = t < n
-                keys = tl.load(K + base + t[:, None] * D + d[None, :], mask=inside[:, None], other=0.)
-                score = tl.where(inside[None, :], tl.dot(query, tl.trans(keys)) * scale, -1e30)
-                top = tl.maximum(peak, tl.max(score, 1))
-                weight, by = tl.exp2(score - top[:, None]), tl.exp2(peak - top)
-                values = tl.load(V + base + t[:, None] * D + d[None, :], mask=inside[:, None], other=0.)
-                sums = sums * by[:, None] + tl.dot(weight.to(tl.float16), values)
-                total = total * by + tl.sum(weight, 1)
-                peak = top
-            out = ((b * KV + h) * splits + s) * 16 + g
-            tl.store(PART + out[:, None] * D + d[None, :], sums)
-            tl.store(PEAK + out, peak)
-            tl.store(SUM + out, total)
+    def plan():
+        a.send()
+        if mask is not None:
+            mask[:, 0, 0] = torch.where(slot < a.count[:, None], none, out)
 
-    size, G = 512, heads // kv
-    splits = (longest + size - 1) // size
-    part = torch.empty(batch, kv, splits, 16, dim, device='cuda')
-    peak = torch.full((batch, kv, splits, 16), -1e30, device='cuda')
-    total = torch.zeros(batch, kv, splits, 16, device='cuda')
-    n = count.to(torch.int32)
-
-    def run():
-        split_kernel[(batch, kv, splits)](q, k, v, n, part, peak, total, longest, 1.44269504 / dim ** 0.5, splits,
-                                          heads, kv, G, dim, size, 64)
-        by = torch.exp2(peak - peak.amax(2, keepdim=True))
-        above = (torch.nan_to_num(part) * by[..., None]).sum(2)
-        return (above / (total * by).sum(2)[..., None])[:, :, :G].reshape(batch, heads, 1, dim).half()
-    return run
+    def way(q, gqa):
+        def run():
+            if backend is None:
+                return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=gqa)
+            with torch.nn.attention.sdpa_kernel(backend):
+                return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=gqa)
+        return run
+    a.plan = plan
+    plan()
+    a.run = gpu.fastest([way(by_rows(a), False), way(a.q[:, :, None], True)])
 
 
-run = {'padded': lambda: padded, 'nested': nested, 'flex': flex, 'triton': triton_split}[how]()
-found = run()
-wanted = padded()
-if how == 'nested':
-    found = torch.stack([x for x in found.unbind()]).reshape(batch, 1, heads, dim).transpose(1, 2)
-if not torch.allclose(found, wanted, atol=2e-3):
-    sys.exit(f'{how}: differs by {(found - wanted).abs().max().item()}')
-graph = torch.cuda.CUDAGraph() if how in ('padded', 'triton') else None
-if graph:
-    with torch.cuda.graph(graph):
-        run()
-times = []
-for turn in range(25):
-    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    begin.record()
-    graph.replay() if graph else run()
-    end.record()
-    torch.cuda.synchronize()
-    times.append(begin.elapsed_time(end) * 1e-3)
-print(json.dumps({'seconds': statistics.median(times[5:]), 'bytes': sum(lengths) * kv * dim * 4}))
+def cudnn(a):
+    padded(a, torch.nn.attention.SDPBackend.CUDNN_ATTENTION)
+
+
+def flex(a):
+    from torch.nn.attention.flex_attention import BlockMask, flex_attention
+    torch._dynamo.config.recompile_limit = 256  # each job has a shape of its own
+    k, v = a.padded()
+    size, count, q = 128, a.count, a.q[:, :, None]
+    index = torch.arange(a.room // size, device='cuda', dtype=torch.int32)
+    row = lambda: torch.zeros(a.n, 1, 1, device='cuda', dtype=torch.int32)
+    whole, part = row(), row()
+    order = index.expand(a.n, 1, 1, -1).contiguous()
+    part_at = order.clone()
+    blocks = BlockMask.from_kv_blocks(part, part_at, whole, order, BLOCK_SIZE=(size, size),
+                                      mask_mod=lambda b, h, i, j: j < count[b], seq_lengths=(1, a.room), compute_q_blocks=False)
+
+    def plan():
+        a.send()
+        whole[:, 0, 0] = count // size
+        part[:, 0, 0] = (count % size > 0).to(torch.int32)
+        part_at[:, 0, 0, 0] = (count // size).clamp(max=a.room // size - 1)
+    compiled = torch.compile(flex_attention, dynamic=False, mode='max-autotune-no-cudagraphs')
+    a.plan, a.run = plan, lambda: compiled(q, k, v, block_mask=blocks, enable_gqa=True)
+
+
+def offsets(a, kind):
+    """Returns the first token of each sequence in packed memory, and a plan that computes them."""
+    first = torch.zeros(a.n + 1, device='cuda', dtype=kind)
+
+    def plan():
+        a.send()
+        torch.cumsum(a.count, 0, dtype=kind, out=first[1:])
+    return first, plan
+
+
+def nested(a):
+    k, v = a.packed()
+    first, a.plan = offsets(a, torch.int64)
+    nest = lambda x, at, most: torch.nested.nested_tensor_from_jagged(x, offsets=at, min_seqlen=1, max_seqlen=most).transpose(1, 2)
+    rows = by_rows(a).transpose(1, 2).reshape(a.n * a.group, a.kv, DIM)
+    a.plan()
+    q = nest(rows, torch.arange(a.n + 1, device='cuda') * a.group, a.group)
+    keys, values = nest(k, first, a.longest), nest(v, first, a.longest)
+    a.run = lambda: F.scaled_dot_product_attention(q, keys, values).transpose(1, 2).values()
+
+
+def varlen(a, impl=None):
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError:
+        raise RuntimeError(f'PyTorch {torch.__version__} has no torch.nn.attention.varlen')
+    if impl:
+        torch.nn.attention.activate_flash_attention_impl(impl)
+    k, v = a.packed()
+    first, a.plan = offsets(a, torch.int32)
+    gqa = {'enable_gqa': True} if 'enable_gqa' in inspect.signature(varlen_attn).parameters else {}
+
+    def way(q, each, more):
+        at = torch.arange(a.n + 1, device='cuda', dtype=torch.int32) * each
+        return lambda: varlen_attn(q, k, v, at, first, each, a.longest, **more)
+    a.plan()
+    rows = by_rows(a).transpose(1, 2).reshape(a.n * a.group, a.kv, DIM)
+    a.run = gpu.fastest([way(a.q, 1, gqa), way(rows, a.group, {})])
+
+
+def fa3(a):
+    """Never run: no machine of this project has FlashAttention-3."""
+    varlen(a, 'FA3')
+
+
+def triton(a):
+    import split as s
+    k, v = a.padded()
+    out = torch.empty(a.n, a.heads, DIM, device='cuda', dtype=torch.float16)
+    wide = 1 << (a.n - 1).bit_length()
+
+    def way(split, tile, warps, stages):
+        most = a.most_tokens // split + a.n
+        if a.most_tokens == sum(a.length):  # the lengths of other samples are a permutation of these
+            most = sum(-(-x // split) for x in a.length)
+        words = lambda n: torch.zeros(n, device='cuda', dtype=torch.int32)
+        order, first, last, entries = words(most), words(a.n), words(a.n), words(1)
+        part = torch.empty(most * a.heads, DIM, device='cuda')
+        peak, total = torch.empty(2, most * a.heads, device='cuda')
+
+        def plan():
+            a.send()
+            s.plan_kernel[(a.n,)](a.count, order, first, last, entries, a.n, wide, split, num_warps=4)
+
+        def run():
+            s.split_kernel[(most * a.kv,)](a.q, k, v, a.count, order, entries, part, peak, total, a.room, 1.44269504 / DIM**0.5,
+                                           a.kv, a.group, DIM, split, tile, num_warps=warps, num_stages=stages)
+            s.combine_kernel[(a.n, a.heads)](a.count, first, last, part, peak, total, out, a.kv, a.group, DIM, split, 16)
+            return out
+        plan()
+        run.plan = plan
+        return run
+    a.run = gpu.fastest([way(*c) for c in [(256, 64, 4, 3), (512, 64, 4, 3), (512, 128, 4, 2), (1024, 64, 4, 3), (1024, 64, 4, 4),
+                                           (1024, 128, 8, 3), (1024, 32, 4, 4), (2048, 64, 4, 3)]])
+    a.plan = a.run.plan
+
+
+def flashinfer(a):
+    """Never run: no machine of this project has FlashInfer. Its plan is made on the host, so it is not in the graph."""
+    from flashinfer import BatchDecodeWithPagedKVCacheWrapper as Wrapper
+    pages = -(-a.most_tokens // PAGE) + a.n
+    memory = numbers(pages, 2, PAGE, a.kv, DIM)
+    words = lambda n: torch.zeros(n, device='cuda', dtype=torch.int32)
+    shuffled = torch.randperm(pages, dtype=torch.int32)
+    wrapper = Wrapper(torch.empty(256 << 20, dtype=torch.uint8, device='cuda'), 'NHD', use_cuda_graph=True, use_tensor_cores=True,
+                      paged_kv_indptr_buffer=words(a.n + 1), paged_kv_indices_buffer=words(pages),
+                      paged_kv_last_page_len_buffer=words(a.n))
+
+    def first_pages():
+        each = [-(-x // PAGE) for x in a.length]
+        return [sum(each[:i]) for i in range(a.n + 1)]
+
+    def plan():
+        at = first_pages()
+        last = torch.tensor([(x - 1) % PAGE + 1 for x in a.length], dtype=torch.int32)
+        wrapper.plan(torch.tensor(at, dtype=torch.int32), shuffled[:at[-1]].cuda(), last, a.heads, a.kv, DIM, PAGE,
+                     q_data_type=torch.float16, kv_data_type=torch.float16)
+
+    def sequence(i):
+        at = first_pages()
+        of = memory[shuffled[at[i]:at[i + 1]].long().cuda()]
+        return tuple(of[:, part].reshape(-1, a.kv, DIM)[:a.length[i]].transpose(0, 1) for part in (0, 1))
+    a.on_host, a.sequence, a.plan, a.run = True, sequence, plan, lambda: wrapper.run(a.q, memory)
+
+
+RIVALS = {f.__name__: f for f in (padded, cudnn, flex, nested, varlen, fa3, triton, flashinfer)}
+
+
+def make(how, options):
+    if how not in RIVALS:
+        raise ValueError(f'attention.{how}: {" ".join(RIVALS)}')
+    return gpu.job(Attention(how, options), options)

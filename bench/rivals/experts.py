@@ -1,55 +1,88 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A layer of routed experts by PyTorch, for `workload = exec`.
+"""The two products of a layer of routed experts, and the activation between them, by PyTorch, for serve.py.
 
-    bench/rivals/experts.py HOW COUNTS [DIM HIDDEN]     HOW: loop padded grouped
-
-COUNTS is a file with the number of tokens of one expert per line. Numbers are bfloat16. Prints {"seconds": S, "bytes": B}, where S
-is the median of 20 executions in a CUDA graph. The result is compared once with that of `loop`."""
-import json, statistics, sys
-
+Keys: experts, tokens, top, dim, hidden, skew, seed as in workload_experts, and lengths. Numbers are bfloat16. Tokens are sorted by
+expert before the clock, and their results are not summed: workload_experts does both within its clock. Each result is compared
+with products of the experts one by one. bytes_per_s counts the weights of an expert with tokens once; workload_experts counts them
+for each of its blocks of tokens, so `seconds` are what can be compared."""
 import torch
 
-how, counts = sys.argv[1], [int(x) for x in open(sys.argv[2]) if x.strip()]
-dim, hidden = (int(x) for x in (sys.argv[3:5] or ['1024', '2048']))
-experts, slots, most = len(counts), sum(counts), max(counts)
-torch.manual_seed(1)
-make = lambda *shape: (torch.rand(*shape, device='cuda') - 0.5).to(torch.bfloat16)
-first, second, x = make(experts, dim, hidden), make(experts, hidden, dim), make(slots, dim) / dim ** 0.5
-ends = torch.tensor(counts, device='cuda').cumsum(0).to(torch.int32)
+import gpu, laws
+
 silu = torch.nn.functional.silu
 
 
-def loop():
-    return torch.cat([silu(part @ first[e]) @ second[e] for e, part in enumerate(x.split(counts)) if counts[e]])
+class Experts:
+    on_host = False
+
+    def __init__(self, how, o):
+        number = lambda key, default: int(o.pop(key, default))
+        self.experts, self.tokens, self.top = number('experts', 64), number('tokens', 256), number('top', 2)
+        self.dim, self.hidden = number('dim', 1024), number('hidden', 2048)
+        self.seed, self.skew = number('seed', 1), o.pop('skew', 'equal')
+        self.redrawn = o.get('lengths') == 'redrawn'
+        self.slots = self.tokens * self.top
+        make = lambda *shape: torch.empty(shape, device='cuda', dtype=torch.bfloat16).uniform_(-0.5, 0.5)
+        self.first, self.second = make(self.experts, self.dim, self.hidden), make(self.experts, self.hidden, self.dim)
+        self.x = make(self.slots, self.dim) / self.dim**0.5
+        self.told = torch.zeros(self.experts, dtype=torch.int32, pin_memory=True)
+        self.count = torch.zeros(self.experts, dtype=torch.int32, device='cuda')
+        self.ends = torch.zeros(self.experts, dtype=torch.int32, device='cuda')
+        self.draw(self.seed)
+        RIVALS[how](self)
+
+    def draw(self, seed):
+        self.counts = laws.counts(self.skew, self.experts, self.tokens, self.top, seed, seed - self.seed)
+        self.told[:] = torch.tensor(self.counts, dtype=torch.int32)
+        self.expected = None
+
+    def send(self):
+        self.count.copy_(self.told, non_blocking=True)
+        torch.cumsum(self.count, 0, dtype=torch.int32, out=self.ends)
+
+    def bytes(self):
+        return sum(n > 0 for n in self.counts) * self.dim * self.hidden * 4
+
+    def wrong(self, out):
+        if self.expected is None:
+            self.expected = torch.cat([silu(part @ self.first[e]) @ self.second[e]
+                                       for e, part in enumerate(self.x.split(self.counts)) if self.counts[e]]).float()
+        off = (out.float() - self.expected).abs().max().item() / self.expected.abs().max().item()
+        return None if off < 2e-2 else f'a result is off by {off} of the largest'
 
 
-def padded():
-    place = torch.cat([torch.arange(n, device='cuda') + e * most for e, n in enumerate(counts)])
-    room = torch.zeros(experts * most, dim, device='cuda', dtype=torch.bfloat16)
+def grouped(e):
+    product = getattr(torch.nn.functional, 'grouped_mm', None) or torch._grouped_mm
+    columns = lambda w: w.transpose(-2, -1).contiguous().transpose(-2, -1)  # the same matrices in the other order of memory
+
+    def way(first, second):
+        return lambda: product(silu(product(e.x, first, offs=e.ends)), second, offs=e.ends)
+    e.plan = e.send
+    e.plan()
+    e.run = gpu.fastest([way(e.first, e.second), way(columns(e.first), columns(e.second))])
+
+
+def padded(e):
+    most = e.tokens if e.redrawn else max(e.counts)
+    room = torch.zeros(e.experts * most, e.dim, device='cuda', dtype=torch.bfloat16)
+    slot, place = torch.arange(e.slots, device='cuda'), torch.zeros(e.slots, device='cuda', dtype=torch.int64)
+
+    def plan():
+        e.send()
+        of = torch.searchsorted(e.ends, slot.to(torch.int32), right=True)
+        place.copy_(of * most + slot - (e.ends - e.count)[of])
 
     def run():
-        room.index_copy_(0, place, x)
-        return (silu(room.view(experts, most, dim) @ first) @ second).view(-1, dim)[place]
-    return run
+        room.index_copy_(0, place, e.x)
+        return (silu(room.view(e.experts, most, e.dim) @ e.first) @ e.second).view(-1, e.dim)[place]
+    e.plan, e.run = plan, run
+    plan()
 
 
-def grouped():
-    return lambda: torch._grouped_mm(silu(torch._grouped_mm(x, first, offs=ends)), second, offs=ends)
+RIVALS = {f.__name__: f for f in (grouped, padded)}
 
 
-run = {'loop': lambda: loop, 'padded': padded, 'grouped': grouped}[how]()
-if not torch.allclose(run().float(), loop().float(), atol=2e-2, rtol=2e-2):
-    sys.exit(f'{how}: differs')
-graph = torch.cuda.CUDAGraph()
-with torch.cuda.graph(graph):
-    run()
-times = []
-for turn in range(25):
-    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    begin.record()
-    graph.replay()
-    end.record()
-    torch.cuda.synchronize()
-    times.append(begin.elapsed_time(end) * 1e-3)
-print(json.dumps({'seconds': statistics.median(times[5:]), 'bytes': sum(n > 0 for n in counts) * dim * hidden * 4}))
+def make(how, options):
+    if how not in RIVALS:
+        raise ValueError(f'experts.{how}: {" ".join(RIVALS)}')
+    return gpu.job(Experts(how, options), options)

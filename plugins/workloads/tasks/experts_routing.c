@@ -28,11 +28,10 @@ static uint32_t draw(enum experts_skew skew, uint64_t *state, uint64_t sample, u
 		return zipf(state, n, 0.5, sum);
 	case EXPERTS_ZIPF:
 		return zipf(state, n, 1, sum);
-	case EXPERTS_HOT_EIGHTH:
-		n = share(state) < 0.5 ? hot : n;
-		return (uint32_t)(loom__random(state) % n);
 	case EXPERTS_DRIFT:
 		return (uint32_t)((zipf(state, n, 1, sum) + sample) % n);
+	case EXPERTS_HOT_EIGHTH:
+		n = share(state) < 0.5 ? hot : n; /* fall through */
 	default:
 		return (uint32_t)(loom__random(state) % n);
 	}
