@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decode attention over paged sequences without gpuloom, for bench/gpu.sh uneven: plain CUDA, float16, 128 numbers per head.
+/* Decode attention over paged sequences without gpuloom's schedulers, as a rival of `workload = exec`: plain CUDA, float16, 128
+ * numbers a head, 32 heads, 8 of keys, pages of 16 tokens in random order. The task function is the one of workload_ragged
+ * (mma.sync), so that rivals differ in nothing but who takes which task. Tasks are sorted: the longest come first.
  *
- *   gpu_uneven LENGTHS HEADS KV_HEADS PAGE CHUNK       LENGTHS: a file with the tokens of a sequence per line
- *   gpu_uneven copy                                   bandwidth of a device copy of 1 GiB, read and written bytes
+ *   gpu_uneven counter LENGTHS CHUNK     a persistent kernel, whose blocks take tasks from an atomic counter
+ *   gpu_uneven grid LENGTHS CHUNK        a block for each task; the hardware starts them in this order
+ *   gpu_uneven copy                      a copy of 1 GiB; bytes_per_s counts bytes read and written
  *
- * There are two variants. counter: a persistent kernel whose blocks take chunks from an atomic counter. grid: one block
- * per chunk, scheduled by the hardware. In both variants a half warp processes one token at a time, while the loads of
- * four tokens are in flight. The chunk of a sequence and head that ends last combines the partial results. Some heads
- * are compared with a computation in double precision on the host. Each output line has the name, bytes of keys and
- * values per second, and seconds, as medians of TURNS runs. */
+ * LENGTHS is a file with the tokens of a sequence per line, CHUNK the most tokens of a task. The last line of the output is a JSON
+ * object of metrics: the medians of TURNS launches, after two that are not counted. `seconds` is:
+ * - counter: from the moment when all blocks are resident and have met until the last of them has no task, by the clock of
+ *   the GPU. gpuloom's runs are timed in the same way. launch_ns is the time of the whole kernel by events;
+ * - grid: the time of the kernel by events. The GPU is busy until the kernel is queued, so no time of the host is in it.
+ * plan_ns is the time of the host to make, sort and copy the tasks, which neither includes. Some heads are compared with a
+ * computation in double precision. */
 #include <cuda_fp16.h>
 #include <math.h>
 #include <stdint.h>
@@ -16,217 +21,129 @@
 #include <vector>
 
 #include "gpu_must.h"
+#include "times.h"
+
+/* ---- what the task function needs from gpuloom ---- */
+
+#define LOOM_DEVICE_COMPILE 1
+#define LOOM_LANES     128u
+#define LOOM_WORKLOAD  0
+#define LOOM_FN        static __host__ __device__ __forceinline__ __attribute__((unused))
+#define LOOM_NO_UNROLL _Pragma("unroll 1")
+#define LOOM_CALL(...) 0 /* no task spawns others */
+#define LOOM_OUTLINED_COLLECTIVE(fn, ...) fn(__VA_ARGS__)
+#define loom_stream(c, n)                 ((void)(n))
+#define loom_last_noncoherent(c, l, p)    ((void)(l), 0)
+#define RAGGED_DIM    128
+#define RAGGED_GROUP  4
+#define RAGGED_TILE   64
+#define RAGGED_BFLOAT 0
+#ifdef __CUDA_ARCH__
+#define LOOM_REAL_GPU   1
+#define RAGGED_PRODUCTS 1
+#endif
+
+struct loom_onebit_lock;
+struct loom_task {
+	uint64_t tag, join, param[4], data[2];
+};
+struct loom_ctx {
+	uint32_t lane, lanes;
+	void *global[1], *local[1];
+};
+
+LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
+{
+	(void)c;
+#ifdef __CUDA_ARCH__
+	__syncthreads();
+#endif
+}
+
+/* Counts the caller's block down. Returns 1 to all its threads if it was the last one. */
+LOOM_FN int loom_last(struct loom_ctx *c, uint64_t *pending)
+{
+	int last = 0;
+	loom_barrier_lanes(c); /* the fence orders what the other threads have written */
+#ifdef __CUDA_ARCH__
+	if (c->lane == 0) {
+		__threadfence();
+		last = atomicAdd((unsigned long long *)pending, ~0ull) == 1;
+		__threadfence();
+	}
+	last = __syncthreads_or(last);
+#else
+	(void)pending;
+#endif
+	return last;
+}
+
+#include "../plugins/workloads/tasks/task.dev.h"
+#include "../plugins/workloads/tasks/tile.dev.h"
+#include "../plugins/workloads/tasks/workload_ragged.dev.h"
+
+/* ---- kernels ---- */
 
 #define TURNS 20
-#define DIM 128
-#define THREADS 128
-#define ROWS (THREADS / 16) /* the number of half warps in a block */
+#define HEADS 32u
+#define KV    (HEADS / RAGGED_GROUP)
+#define PAGE  16u
+#define CHECKED 4 /* heads */
 
-struct Task {
-	uint32_t sequence, kv, from, tokens, chunk, chunks, part, pad;
+struct turn {
+	unsigned arrived, next;
+	unsigned long long begin, end;
 };
 
-struct Job {
-	const Task *task;
-	uint32_t tasks, heads, kv, page_log2;
-	const uint32_t *table, *first_page;
-	const __half *pages, *queries;
-	uint32_t *pending, *next;
-	float *parts, *out;
-};
-
-static __host__ __device__ const __half *keys_of(const Job &j, uint32_t sequence, uint32_t kv, uint32_t token)
+static __device__ unsigned long long gpu_ns(void)
 {
-	uint64_t page = j.table[j.first_page[sequence] + (token >> j.page_log2)];
-	return j.pages + (((page * j.kv + kv) * 2) << j.page_log2) * DIM + (uint64_t)(token & ((1u << j.page_log2) - 1)) * DIM;
+	unsigned long long ns;
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns)::"memory");
+	return ns;
 }
 
-static __device__ void eight(const uint4 &x, float *to)
-{
-	const __half2 *h = reinterpret_cast<const __half2 *>(&x);
-	for (int i = 0; i < 4; i++) {
-		float2 f = __half22float2(h[i]);
-		to[2 * i] = f.x;
-		to[2 * i + 1] = f.y;
-	}
-}
+extern __shared__ __align__(16) char scratch[];
 
-template <int G> struct Sums {
-	float peak[G], total[G], sum[G][8];
-};
-
-template <int G> static __device__ void add_token(Sums<G> &s, const float (*q)[8], const uint4 &key, const uint4 &value)
+static __global__ void __launch_bounds__(LOOM_LANES)
+    by_counter(struct ragged *r, const struct loom_task *task, unsigned tasks, struct turn *t)
 {
-	float k[8], v[8];
-	eight(key, k);
-	eight(value, v);
-#pragma unroll
-	for (int g = 0; g < G; g++) {
-		float score = 0;
-#pragma unroll
-		for (int i = 0; i < 8; i++)
-			score += q[g][i] * k[i];
-#pragma unroll
-		for (int step = 8; step; step /= 2)
-			score += __shfl_xor_sync(0xffffffffu, score, step, 16);
-		float peak = fmaxf(s.peak[g], score), scale = exp2f(s.peak[g] - peak), weight = exp2f(score - peak);
-		s.peak[g] = peak;
-		s.total[g] = s.total[g] * scale + weight;
-#pragma unroll
-		for (int i = 0; i < 8; i++)
-			s.sum[g][i] = s.sum[g][i] * scale + weight * v[i];
-	}
-}
-
-template <int G> static __device__ void run_task(const Job &j, const Task &t)
-{
-	__shared__ float shared[ROWS][G][DIM + 2];
-	__shared__ uint32_t last;
-	const uint32_t row = threadIdx.x / 16, d = threadIdx.x % 16 * 8;
-	const __half *queries = j.queries + ((uint64_t)t.sequence * j.heads + t.kv * G) * DIM;
-	const uint64_t to_values = (uint64_t)DIM << j.page_log2;
-	float q[G][8];
-	Sums<G> s;
-	for (int g = 0; g < G; g++) {
-		s.peak[g] = -1e30f;
-		s.total[g] = 0;
-		for (int i = 0; i < 8; i++) {
-			q[g][i] = __half2float(queries[g * DIM + d + i]) * (1.44269504f * 0.08838834765f);
-			s.sum[g][i] = 0;
-		}
-	}
-	/* All half warps take the same number of steps, because they shuffle. Tokens after the end do not change the
-	 * sums. */
-	for (uint32_t at = 0; at < t.tokens; at += 4 * ROWS) {
-		uint4 k[4], v[4];
-#pragma unroll
-		for (int n = 0; n < 4; n++) {
-			uint32_t token = at + n * ROWS + row;
-			const __half *from = keys_of(j, t.sequence, t.kv, t.from + (token < t.tokens ? token : 0)) + d;
-			k[n] = __ldg(reinterpret_cast<const uint4 *>(from));
-			v[n] = __ldg(reinterpret_cast<const uint4 *>(from + to_values));
-		}
-#pragma unroll
-		for (int n = 0; n < 4; n++) {
-			Sums<G> before = s;
-			add_token<G>(s, q, k[n], v[n]);
-			if (at + n * ROWS + row >= t.tokens)
-				s = before;
-		}
-	}
-	for (int g = 0; g < G; g++) {
-		for (int i = 0; i < 8; i++)
-			shared[row][g][d + i] = s.sum[g][i];
-		shared[row][g][DIM] = s.peak[g];
-		shared[row][g][DIM + 1] = s.total[g];
-	}
-	__syncthreads();
-	float *part = j.parts + (uint64_t)t.part * G * (DIM + 2);
-	float *out = j.out + ((uint64_t)t.sequence * j.heads + t.kv * G) * DIM;
-	for (uint32_t i = threadIdx.x; i < G * DIM; i += THREADS) {
-		uint32_t g = i / DIM;
-		float peak = -1e30f, above = 0, below = 0;
-		for (int r = 0; r < ROWS; r++)
-			peak = fmaxf(peak, shared[r][g][DIM]);
-		for (int r = 0; r < ROWS; r++) {
-			float scale = exp2f(shared[r][g][DIM] - peak);
-			above += scale * shared[r][g][i % DIM];
-			below += scale * shared[r][g][DIM + 1];
-		}
-		if (t.chunks == 1) {
-			out[i] = above / below;
-			continue;
-		}
-		part[g * (DIM + 2) + i % DIM] = above;
-		part[g * (DIM + 2) + DIM] = peak;
-		part[g * (DIM + 2) + DIM + 1] = below;
-	}
-	__syncthreads();
-	if (t.chunks == 1)
-		return;
+	__shared__ unsigned at;
+	struct loom_ctx c = {threadIdx.x, LOOM_LANES, {r}, {scratch}};
 	if (threadIdx.x == 0) {
-		__threadfence();
-		last = atomicAdd(&j.pending[t.sequence * j.kv + t.kv], 1u) + 1 == t.chunks;
-		__threadfence();
+		atomicAdd(&t->arrived, 1u);
+		while (*(volatile unsigned *)&t->arrived < gridDim.x)
+			;
+		if (blockIdx.x == 0)
+			t->begin = gpu_ns();
 	}
-	__syncthreads();
-	if (last)
-		for (uint32_t i = threadIdx.x; i < G * DIM; i += THREADS) {
-			const float *first = part - (uint64_t)t.chunk * G * (DIM + 2) + i / DIM * (DIM + 2);
-			float peak = -1e30f, above = 0, below = 0;
-			for (uint32_t c = 0; c < t.chunks; c++)
-				peak = fmaxf(peak, first[(uint64_t)c * G * (DIM + 2) + DIM]);
-			for (uint32_t c = 0; c < t.chunks; c++) {
-				const float *of = first + (uint64_t)c * G * (DIM + 2);
-				float scale = exp2f(of[DIM] - peak);
-				above += scale * of[i % DIM];
-				below += scale * of[DIM + 1];
-			}
-			out[i] = above / below;
-		}
-	__syncthreads();
-}
-
-template <int G> static __global__ void __launch_bounds__(THREADS) by_counter(Job j)
-{
-	__shared__ uint32_t at;
 	for (;;) {
 		if (threadIdx.x == 0)
-			at = atomicAdd(j.next, 1u);
+			at = atomicAdd(&t->next, 1u);
 		__syncthreads();
-		uint32_t mine = at;
+		unsigned mine = at;
 		__syncthreads();
-		if (mine >= j.tasks)
-			return;
-		run_task<G>(j, j.task[mine]);
+		if (mine >= tasks)
+			break;
+		workload_ragged_chunk(&c, task + mine);
 	}
+	if (threadIdx.x == 0)
+		atomicMax(&t->end, gpu_ns());
 }
 
-template <int G> static __global__ void __launch_bounds__(THREADS) by_grid(Job j)
+static __global__ void __launch_bounds__(LOOM_LANES) by_grid(struct ragged *r, const struct loom_task *task)
 {
-	run_task<G>(j, j.task[blockIdx.x]);
+	struct loom_ctx c = {threadIdx.x, LOOM_LANES, {r}, {scratch}};
+	workload_ragged_chunk(&c, task + blockIdx.x);
 }
 
-template <int G> static void launch(const Job &j, int persistent)
+/* Keeps the GPU busy while the host queues what is timed. */
+static __global__ void busy(unsigned ns)
 {
-	static int blocks;
-	int each, device, multiprocessors;
-	if (!blocks) {
-		MUST(cudaGetDevice(&device));
-		MUST(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-		MUST(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, by_counter<G>, THREADS, 0));
-		blocks = each * multiprocessors;
-	}
-	if (persistent)
-		by_counter<G><<<blocks, THREADS>>>(j);
-	else
-		by_grid<G><<<j.tasks, THREADS>>>(j);
-	MUST(cudaGetLastError());
+	for (unsigned long long begin = gpu_ns(); gpu_ns() - begin < ns;)
+		;
 }
 
-static void launch_any(const Job &j, int persistent)
-{
-	switch (j.heads / j.kv) {
-	case 1:
-		return launch<1>(j, persistent);
-	case 4:
-		return launch<4>(j, persistent);
-	case 8:
-		return launch<8>(j, persistent);
-	}
-	fprintf(stderr, "1, 4 or 8 heads of queries for each head of keys\n");
-	exit(2);
-}
-
-template <class T> static T *on_device(const std::vector<T> &from)
-{
-	T *to;
-	MUST(cudaMalloc(&to, from.size() * sizeof(T)));
-	MUST(cudaMemcpy(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice));
-	return to;
-}
-
-static uint64_t mix(uint64_t x)
+static __host__ __device__ uint64_t mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15ull;
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -234,43 +151,218 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-static __half random_half(uint64_t i)
+/* Returns random number i as float16: its absolute value is at least 1/16 and below 1. */
+static __host__ __device__ uint16_t random_half(uint64_t i)
 {
 	uint64_t x = mix(i);
-	__half_raw raw;
-	raw.x = (unsigned short)((x & 1) << 15 | (11 + (x >> 1 & 3)) << 10 | (x >> 8 & 1023));
-	return __half(raw);
+	return (uint16_t)((x & 1) << 15 | (11 + (x >> 1 & 3)) << 10 | (x >> 8 & 1023));
 }
 
-static double head_is_off(const Job &host, const std::vector<uint32_t> &length, uint32_t sequence, uint32_t head,
-			  const float *out)
+static __global__ void fill(uint16_t *to, uint64_t n, uint64_t first)
 {
-	uint32_t n = length[sequence];
-	std::vector<double> score(n), sum(DIM);
-	const __half *q = host.queries + ((uint64_t)sequence * host.heads + head) * DIM;
+	for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < n; i += (uint64_t)gridDim.x * blockDim.x)
+		to[i] = random_half(first + i);
+}
+
+/* ---- host ---- */
+
+struct batch {
+	std::vector<uint32_t> length, first_page, table;
+	std::vector<uint64_t> first_part, pending;
+	std::vector<struct loom_task> task;
+	uint64_t tokens, numbers, parts, bytes; /* numbers: of all pages; bytes: of the block */
+	struct ragged head;
+};
+
+/* Sets the offsets of the arrays, as workload_ragged does. */
+static void place(struct batch *b)
+{
+	uint64_t at = sizeof(b->head), n = b->length.size();
+#define PLACE(what, size) (b->head.what##_at = at, at = (at + (size) + 63) & ~63ull)
+	PLACE(length, n * 4);
+	PLACE(first_page, n * 4);
+	PLACE(table, b->table.size() * 4);
+	PLACE(pages, b->numbers * 2);
+	PLACE(queries, n * HEADS * RAGGED_DIM * 2);
+	PLACE(pending, n * KV * 8);
+	PLACE(first_part, n * 8);
+	PLACE(parts, b->parts * RAGGED_GROUP * (RAGGED_DIM + 2) * 4);
+	PLACE(out, n * HEADS * RAGGED_DIM * 4);
+#undef PLACE
+	b->bytes = at;
+}
+
+static void make_batch(struct batch *b, uint32_t chunk)
+{
+	uint64_t pages = 0;
+	b->head = {};
+	b->head.sequences = b->length.size();
+	b->head.heads = HEADS;
+	b->head.kv = KV;
+	b->head.group = RAGGED_GROUP;
+	b->head.dim = RAGGED_DIM;
+	b->head.tile = RAGGED_TILE;
+	b->head.page_log2 = __builtin_ctz(PAGE);
+	b->head.chunk = chunk;
+	b->head.scale = (float)(1.4426950408889634 / sqrt((double)RAGGED_DIM));
+	b->tokens = b->parts = 0;
+	for (uint32_t n : b->length) {
+		b->first_page.push_back(pages);
+		b->first_part.push_back(b->parts);
+		pages += (n + PAGE - 1) / PAGE;
+		b->parts += (uint64_t)ragged_chunks(&b->head, n) * KV;
+		b->tokens += n;
+		for (uint32_t kv = 0; kv < KV; kv++)
+			b->pending.push_back(ragged_chunks(&b->head, n));
+	}
+	for (uint32_t i = 0; i < pages; i++)
+		b->table.push_back(i);
+	for (uint32_t i = pages; i > 1; i--)
+		std::swap(b->table[i - 1], b->table[mix(i) % i]);
+	b->numbers = pages * KV * 2 * PAGE * RAGGED_DIM;
+	place(b);
+}
+
+static uint32_t tokens_of(const struct loom_task &t)
+{
+	return (uint32_t)(t.param[1] >> 32);
+}
+
+/* Makes the tasks, the longest first, and copies them to the GPU. Returns the time that this took. */
+static uint64_t plan(struct batch *b, struct loom_task *on_gpu)
+{
+	uint64_t begin = now_ns();
+	b->task.clear();
+	for (uint32_t i = 0; i < b->length.size(); i++)
+		for (uint32_t kv = 0; kv < KV; kv++)
+			for (uint32_t k = 0; k < ragged_chunks(&b->head, b->length[i]); k++) {
+				b->task.emplace_back();
+				ragged_fill(&b->head, i, kv, b->length[i], k, &b->task.back());
+			}
+	std::stable_sort(b->task.begin(), b->task.end(),
+			 [](const struct loom_task &x, const struct loom_task &y) { return tokens_of(x) > tokens_of(y); });
+	MUST(cudaMemcpy(on_gpu, b->task.data(), b->task.size() * sizeof(*on_gpu), cudaMemcpyHostToDevice));
+	return now_ns() - begin;
+}
+
+template <class T> static void send(const std::vector<T> &from, void *block, uint64_t at)
+{
+	MUST(cudaMemcpy((char *)block + at, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice));
+}
+
+static double value_of(uint64_t i)
+{
+	__half_raw raw;
+	raw.x = random_half(i);
+	return __half2float(__half(raw));
+}
+
+/* Returns the largest error of a head of a sequence. */
+static double head_is_off(const struct batch *b, uint32_t sequence, uint32_t head, const float *out)
+{
+	uint32_t n = b->length[sequence];
+	std::vector<double> score(n), sum(RAGGED_DIM);
 	double highest = -1e300, total = 0, worst = 0;
+	/* The index of the first number of a token's keys; its values are one page of tokens further. */
+	auto at = [&](uint32_t t) {
+		uint64_t page = b->table[b->first_page[sequence] + t / PAGE];
+		return ((page * KV + head / RAGGED_GROUP) * 2 * PAGE + t % PAGE) * RAGGED_DIM;
+	};
 	for (uint32_t t = 0; t < n; t++) {
-		const __half *k = keys_of(host, sequence, head / (host.heads / host.kv), t);
-		for (int d = 0; d < DIM; d++)
-			score[t] += (double)__half2float(q[d]) * __half2float(k[d]);
-		score[t] /= sqrt((double)DIM);
+		for (uint32_t d = 0; d < RAGGED_DIM; d++)
+			score[t] += value_of(b->numbers + ((uint64_t)sequence * HEADS + head) * RAGGED_DIM + d) * value_of(at(t) + d);
+		score[t] /= sqrt((double)RAGGED_DIM);
 		highest = std::max(highest, score[t]);
 	}
 	for (uint32_t t = 0; t < n; t++) {
-		const __half *v = keys_of(host, sequence, head / (host.heads / host.kv), t) + ((uint64_t)DIM << host.page_log2);
 		double weight = exp(score[t] - highest);
 		total += weight;
-		for (int d = 0; d < DIM; d++)
-			sum[d] += weight * __half2float(v[d]);
+		for (uint32_t d = 0; d < RAGGED_DIM; d++)
+			sum[d] += weight * value_of(at(t) + PAGE * RAGGED_DIM + d);
 	}
-	for (int d = 0; d < DIM; d++) {
-		double off = fabs(sum[d] / total - out[((uint64_t)sequence * host.heads + head) * DIM + d]);
+	for (uint32_t d = 0; d < RAGGED_DIM; d++) {
+		double off = fabs(sum[d] / total - out[((uint64_t)sequence * HEADS + head) * RAGGED_DIM + d]);
 		worst = off <= worst ? worst : off;
 	}
 	return worst;
 }
 
-static void copy()
+static int check(const struct batch *b, const char *block)
+{
+	std::vector<float> out(b->length.size() * HEADS * RAGGED_DIM);
+	MUST(cudaMemcpy(out.data(), block + b->head.out_at, out.size() * sizeof(float), cudaMemcpyDeviceToHost));
+	for (float x : out)
+		if (!isfinite(x)) {
+			fprintf(stderr, "a head has no output\n");
+			return 3;
+		}
+	for (uint32_t i = 0; i < CHECKED; i++) {
+		uint32_t s = mix(now_ns()) % b->length.size(), h = mix(i + 99) % HEADS;
+		double off = head_is_off(b, s, h, out.data());
+		if (!(off < 0x1p-16)) { /* workload_ragged has the same limit */
+			fprintf(stderr, "sequence %u, head %u is off by %g\n", s, h, off);
+			return 3;
+		}
+	}
+	return 0;
+}
+
+static int attention(int persistent, struct batch *b)
+{
+	const unsigned bytes = ragged_scratch_of_warps(LOOM_LANES, RAGGED_DIM, RAGGED_GROUP).bytes;
+	int each = 0, sms = 0;
+	char *block;
+	struct loom_task *task;
+	struct turn *turn, was;
+	float us[TURNS], launch[TURNS];
+	MUST(cudaMalloc(&block, b->bytes));
+	MUST(cudaMalloc(&task, b->parts * sizeof(*task)));
+	MUST(cudaMalloc(&turn, sizeof(*turn)));
+	MUST(cudaMemcpy(block, &b->head, sizeof(b->head), cudaMemcpyHostToDevice));
+	send(b->length, block, b->head.length_at);
+	send(b->first_page, block, b->head.first_page_at);
+	send(b->table, block, b->head.table_at);
+	send(b->first_part, block, b->head.first_part_at);
+	fill<<<1024, 256>>>((uint16_t *)(block + b->head.pages_at), b->numbers, 0);
+	fill<<<64, 256>>>((uint16_t *)(block + b->head.queries_at), b->length.size() * HEADS * RAGGED_DIM, b->numbers);
+	plan(b, task); /* for the first time, which takes longer */
+	uint64_t plan_ns = plan(b, task);
+	MUST(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
+	MUST(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, by_counter, LOOM_LANES, bytes));
+	for (int i = -2; i < TURNS; i++) {
+		struct ragged *r = (struct ragged *)block;
+		unsigned tasks = b->task.size();
+		void *arguments[] = {&r, &task, &tasks, &turn};
+		send(b->pending, block, b->head.pending_at);
+		MUST(cudaMemset(turn, 0, sizeof(*turn)));
+		MUST(cudaMemset(block + b->head.out_at, 0xff, b->bytes - b->head.out_at)); /* NaN */
+		busy<<<1, 1>>>(100000);
+		float time = gpu_us([&] {
+			if (persistent)
+				MUST(cudaLaunchCooperativeKernel((const void *)by_counter, each * sms, LOOM_LANES, arguments,
+								 bytes, NULL));
+			else
+				by_grid<<<tasks, LOOM_LANES, bytes>>>(r, task);
+			MUST(cudaGetLastError());
+		});
+		MUST(cudaMemcpy(&was, turn, sizeof(was), cudaMemcpyDeviceToHost));
+		if (i >= 0) {
+			launch[i] = time;
+			us[i] = persistent ? (was.end - was.begin) * 1e-3f : time;
+		}
+	}
+	int rc = check(b, block);
+	double seconds = median(us, TURNS) * 1e-6;
+	if (!rc)
+		printf("{\"seconds\": %.9g, \"bytes_per_s\": {\"value\": %.9g, \"unit\": \"B/s\", \"better\": \"more\"}, "
+		       "\"launch_ns\": {\"value\": %.9g, \"unit\": \"ns\", \"better\": \"less\"}, "
+		       "\"plan_ns\": {\"value\": %llu, \"unit\": \"ns\", \"better\": \"less\"}}\n",
+		       seconds, (double)b->tokens * KV * RAGGED_DIM * 4 / seconds, median(launch, TURNS) * 1e3,
+		       (unsigned long long)plan_ns);
+	return rc;
+}
+
+static int copy(void)
 {
 	const size_t bytes = 1ull << 30;
 	char *from, *to;
@@ -280,93 +372,25 @@ static void copy()
 	MUST(cudaMemset(from, 1, bytes));
 	for (int i = 0; i < TURNS; i++)
 		us[i] = gpu_us([&] { MUST(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice)); });
-	float seconds = median(us, TURNS) * 1e-6f;
-	printf("copy %.6g %.6g\n", 2.0 * bytes / seconds, seconds);
+	double seconds = median(us, TURNS) * 1e-6;
+	printf("{\"seconds\": %.9g, \"bytes_per_s\": {\"value\": %.9g, \"unit\": \"B/s\", \"better\": \"more\"}}\n", seconds,
+	       2.0 * bytes / seconds);
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	if (argc > 1 && !strcmp(argv[1], "copy")) {
-		copy();
-		return 0;
-	}
-	if (argc < 6) {
-		fprintf(stderr, "usage: %s LENGTHS HEADS KV_HEADS PAGE CHUNK\n", argv[0]);
+	struct batch b;
+	unsigned one, chunk = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
+	if (argc == 2 && !strcmp(argv[1], "copy"))
+		return copy();
+	FILE *f = argc == 4 ? fopen(argv[2], "r") : NULL;
+	while (f && fscanf(f, "%u", &one) == 1 && one)
+		b.length.push_back(one);
+	if (b.length.empty() || !chunk || chunk % PAGE || (strcmp(argv[1], "counter") && strcmp(argv[1], "grid"))) {
+		fprintf(stderr, "usage: %s counter|grid LENGTHS CHUNK, or copy; CHUNK is a multiple of %u\n", argv[0], PAGE);
 		return 2;
 	}
-	FILE *f = fopen(argv[1], "r");
-	std::vector<uint32_t> length, table, first_page;
-	std::vector<Task> task;
-	Job host = {};
-	unsigned one, page = atoi(argv[4]), chunk = atoi(argv[5]);
-	uint64_t tokens = 0, parts = 0, pages = 0, numbers;
-	while (f && fscanf(f, "%u", &one) == 1)
-		length.push_back(one);
-	host.heads = atoi(argv[2]);
-	host.kv = atoi(argv[3]);
-	if (length.empty() || !host.kv || page & (page - 1) || !page || !chunk) {
-		fprintf(stderr, "no lengths in %s, or impossible arguments\n", argv[1]);
-		return 2;
-	}
-	host.page_log2 = __builtin_ctz(page);
-	for (uint32_t s = 0; s < length.size(); s++) {
-		uint32_t chunks = (length[s] + chunk - 1) / chunk;
-		first_page.push_back(pages);
-		pages += (length[s] + page - 1) / page;
-		tokens += length[s];
-		for (uint32_t kv = 0; kv < host.kv; kv++)
-			for (uint32_t c = 0; c < chunks; c++)
-				task.push_back({s, kv, c * chunk, std::min(chunk, length[s] - c * chunk), c, chunks, (uint32_t)parts++, 0});
-	}
-	for (uint32_t i = 0; i < pages; i++)
-		table.push_back(i);
-	for (uint32_t i = pages; i > 1; i--)
-		std::swap(table[i - 1], table[mix(i) % i]);
-	numbers = pages * host.kv * 2 * page * DIM;
-	std::vector<__half> data(numbers), queries(length.size() * host.heads * DIM);
-	for (uint64_t i = 0; i < numbers; i++)
-		data[i] = random_half(i);
-	for (uint64_t i = 0; i < queries.size(); i++)
-		queries[i] = random_half(numbers + i);
-	host.table = table.data();
-	host.first_page = first_page.data();
-	host.pages = data.data();
-	host.queries = queries.data();
-
-	Job j = host;
-	size_t outs = length.size() * host.heads * DIM, groups = host.heads / host.kv, pending = length.size() * host.kv;
-	j.task = on_device(task);
-	j.tasks = task.size();
-	j.table = on_device(table);
-	j.first_page = on_device(first_page);
-	j.pages = on_device(data);
-	j.queries = on_device(queries);
-	MUST(cudaMalloc(&j.parts, parts * groups * (DIM + 2) * sizeof(float)));
-	MUST(cudaMalloc(&j.out, outs * sizeof(float)));
-	MUST(cudaMalloc(&j.pending, pending * sizeof(uint32_t)));
-	MUST(cudaMalloc(&j.next, sizeof(uint32_t)));
-	std::vector<float> out(outs);
-	for (int persistent = 1; persistent >= 0; persistent--) {
-		float us[TURNS];
-		for (int turn = -2; turn < TURNS; turn++) {
-			MUST(cudaMemset(j.pending, 0, pending * sizeof(uint32_t)));
-			MUST(cudaMemset(j.next, 0, sizeof(uint32_t)));
-			MUST(cudaMemset(j.out, 0xff, outs * sizeof(float)));
-			float time = gpu_us([&] { launch_any(j, persistent); });
-			if (turn >= 0)
-				us[turn] = time;
-		}
-		MUST(cudaMemcpy(out.data(), j.out, outs * sizeof(float), cudaMemcpyDeviceToHost));
-		for (uint32_t i = 0; i < 16; i++) {
-			uint32_t s = mix(i) % length.size(), h = mix(i + 99) % host.heads;
-			double off = head_is_off(host, length, s, h, out.data());
-			if (!(off < 1e-5)) {
-				fprintf(stderr, "sequence %u, head %u is off by %g\n", s, h, off);
-				return 3;
-			}
-		}
-		float seconds = median(us, TURNS) * 1e-6f;
-		printf("%s %.6g %.6g\n", persistent ? "counter" : "grid", (double)tokens * host.kv * DIM * 4 / seconds, seconds);
-	}
-	return 0;
+	make_batch(&b, chunk);
+	return attention(!strcmp(argv[1], "counter"), &b);
 }
