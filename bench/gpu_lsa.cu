@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures the device API of NCCL 2.28 and later between two GPUs of a host, for bench/gpu.sh peers, oneway and meet,
- * without gpuloom: windows that kernels load from and store to (LSA). gpu_lsa The program exits with 77 if the host has
- * no two GPUs that can access each other's memory, or if libnccl.so.2 is not of the version of the headers. Multicast
- * stays off. Each line has the way and the blocks x threads that were fastest.
+/* Measures the device API of NCCL 2.28 and later between two GPUs of a host, without gpuloom: windows that kernels load from
+ * and store to (LSA).
+ *   gpu_lsa [FIGURE]
+ * The program exits with 77 if the host has no two GPUs that can access each other's memory, or if libnccl.so.2 is not
+ * of the version of the headers. It sets NCCL_NVLS_ENABLE=0, so multicast is off. Times are those of the GPU within a
+ * kernel. Each line has the way and the blocks x threads that were fastest; with a FIGURE only its name and value.
  * - lsa_put_BYTES_us: stores into the window of the other rank, one way: half of there and back. The ways are
  *   flag: the message, then a flag with a release; barrier: the message, then a barrier of both; words: each word of
  *   4 bytes with its flag.
  * - lsa_relaxed_us, lsa_barrier_us: ncclLsaBarrierSession of one block of each GPU, which orders no data, or orders
  * data.
- * - lsa_meet_BLOCKS_us: all blocks of both GPUs meet, data ordered: a barrier of each GPU, then one of each block with
- *   that of the other GPU.
+ * - lsa_meet_BLOCKS_us: all blocks of both GPUs meet, data ordered. The ways are grid.sync: a barrier of each GPU, then
+ *   one of each block with that of the other GPU; last: all blocks arrive at a word of their GPU, the last one exchanges
+ *   flags with the other GPU, and releases the others.
  * - lsa_sum_BYTES_us: a sum of floats of both GPUs. The ways are loads: a barrier, then loads from the other window;
  *   words: each float is stored into the other window with a flag.
  *   nvcc -O3 -std=c++17 -arch=native -o gpu_lsa bench/gpu_lsa.cu -lnccl */
@@ -52,6 +55,7 @@ struct lsa {
 };
 
 typedef ncclLsaBarrierSession<ncclCoopCta> session;
+#define SESSION(lsa) {ncclCoopCta(), (lsa).comm, ncclTeamTagLsa(), blockIdx.x}
 
 static __device__ void store_words(uint4 *to, uint32_t a, uint32_t b, uint32_t flag)
 {
@@ -107,25 +111,17 @@ struct by_flag {
 	struct lsa lsa;
 	struct Here {
 		const by_flag &link;
-		__device__ Here(const by_flag &link_) : link(link_)
-		{
-		}
 		__device__ void put(const struct message &m, uint64_t n)
 		{
 			copy(link.lsa, m);
 			__syncthreads();
 			if (threadIdx.x == 0) /* a release of what the block has stored before its barrier */
-				asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(&link.lsa.other->flag), "l"(n)
-					     : "memory");
+				store_release(&link.lsa.other->flag, n);
 		}
 		__device__ void await(const struct message &, uint64_t n)
 		{
-			uint64_t seen = 0;
-			while (threadIdx.x == 0 && seen < n)
-				asm volatile("ld.acquire.sys.u64 %0, [%1];"
-					     : "=l"(seen)
-					     : "l"(&link.lsa.own->flag)
-					     : "memory");
+			if (threadIdx.x == 0)
+				await_acquire(&link.lsa.own->flag, n);
 			__syncthreads();
 		}
 	};
@@ -135,11 +131,7 @@ struct by_barrier {
 	struct lsa lsa;
 	struct Here {
 		const by_barrier &link;
-		session bar;
-		__device__ Here(const by_barrier &link_)
-		    : link(link_), bar(ncclCoopCta(), link_.lsa.comm, ncclTeamTagLsa(), blockIdx.x)
-		{
-		}
+		session bar SESSION(link.lsa);
 		__device__ void put(const struct message &m, uint64_t)
 		{
 			copy(link.lsa, m);
@@ -157,9 +149,6 @@ struct by_words {
 	struct lsa lsa;
 	struct Here {
 		const by_words &link;
-		__device__ Here(const by_words &link_) : link(link_)
-		{
-		}
 		__device__ void put(const struct message &m, uint64_t n)
 		{
 			for (size_t i = threadIdx.x; i < m.words; i += blockDim.x)
@@ -186,16 +175,28 @@ struct by_words {
 template <bool ordered, bool all> struct lsa_barrier {
 	struct lsa lsa;
 	struct Here {
-		session bar;
-		__device__ Here(const lsa_barrier &sync)
-		    : bar(ncclCoopCta(), sync.lsa.comm, ncclTeamTagLsa(), blockIdx.x)
-		{
-		}
+		const lsa_barrier &sync;
+		session bar SESSION(sync.lsa);
 		__device__ void meet(uint64_t)
 		{
 			if (all)
 				cooperative_groups::this_grid().sync();
 			bar.sync(ncclCoopCta(), ordered ? cuda::memory_order_acq_rel : cuda::memory_order_relaxed);
+		}
+	};
+};
+
+struct last_meets {
+	struct lsa lsa;
+	struct local *local;
+	struct Here {
+		const last_meets &sync;
+		__device__ void meet(uint64_t n)
+		{
+			meet_by_last(sync.local, n, [&] {
+				store_release(&sync.lsa.other->flag, n); /* its numbers grow, as those of messages */
+				await_acquire(&sync.lsa.own->flag, n);
+			});
 		}
 	};
 };
@@ -218,11 +219,7 @@ template <class V> struct by_loads {
 	struct lsa lsa;
 	struct Here {
 		const by_loads &op;
-		session bar;
-		__device__ Here(const by_loads &op_)
-		    : op(op_), bar(ncclCoopCta(), op_.lsa.comm, ncclTeamTagLsa(), blockIdx.x)
-		{
-		}
+		session bar SESSION(op.lsa);
 		__device__ void meet()
 		{
 			bar.sync(ncclCoopCta(), cuda::memory_order_acq_rel);
@@ -256,11 +253,7 @@ struct sum_by_words {
 	struct lsa lsa;
 	struct Here {
 		const sum_by_words &op;
-		session bar;
-		__device__ Here(const sum_by_words &op_)
-		    : op(op_), bar(ncclCoopCta(), op_.lsa.comm, ncclTeamTagLsa(), blockIdx.x)
-		{
-		}
+		session bar SESSION(op.lsa);
 		__device__ void meet()
 		{
 			bar.sync(ncclCoopCta(), cuda::memory_order_acq_rel);
@@ -366,39 +359,48 @@ static void measure(int rank, struct two *two)
 	for (size_t bytes : {8u, 4096u, LONGEST}) {
 		struct best best = {};
 		m.words = bytes / sizeof(*m.from);
+		if (!figure(name, "lsa_put_%zu_us", bytes))
+			continue;
 		for (unsigned lanes = bytes == LONGEST ? 256 : 32; lanes == 32 || (lanes <= 1024 && lanes <= m.words);
 		     lanes *= 2) {
 			best_of(&best, one_way_us(&job, by_flag{lsa}, m, (int)lanes), "flag", 1, lanes);
 			best_of(&best, one_way_us(&job, by_barrier{lsa}, m, (int)lanes), "barrier", 1, lanes);
 			best_of(&best, one_way_us(&job, by_words{lsa}, m, (int)lanes), "words", 1, lanes);
 		}
-		snprintf(name, sizeof(name), "lsa_put_%zu_us", bytes);
 		best_print(&job, name, best);
 	}
-	double us = meeting_us(&job, lsa_barrier<false, false>{lsa}, lsa.own->record, lsa.other->record, 1, LANES);
-	best_print(&job, "lsa_relaxed_us", {us, "relaxed", 1, LANES});
-	us = meeting_us(&job, lsa_barrier<true, false>{lsa}, lsa.own->record, lsa.other->record, 1, LANES);
-	best_print(&job, "lsa_barrier_us", {us, "acq_rel", 1, LANES});
+	uint64_t *mine = lsa.own->record, *theirs = lsa.other->record;
+	if (figure(name, "lsa_relaxed_us", 0))
+		best_print(&job, name,
+			   {meeting_us(&job, lsa_barrier<false, false>{lsa}, mine, theirs, 1, LANES), "relaxed", 1, LANES});
+	if (figure(name, "lsa_barrier_us", 0))
+		best_print(&job, name,
+			   {meeting_us(&job, lsa_barrier<true, false>{lsa}, mine, theirs, 1, LANES), "acq_rel", 1, LANES});
 	for (unsigned blocks : {(unsigned)sms, (unsigned)sms * 8}) {
-		us = meeting_us(&job, lsa_barrier<true, true>{lsa}, lsa.own->record, lsa.other->record, blocks, LANES);
-		snprintf(name, sizeof(name), "lsa_meet_%u_us", blocks);
-		best_print(&job, name, {us, "grid.sync+acq_rel", blocks, LANES});
+		struct best best = {};
+		if (!figure(name, "lsa_meet_%zu_us", blocks))
+			continue;
+		best_of(&best, meeting_us(&job, lsa_barrier<true, true>{lsa}, mine, theirs, blocks, LANES), "grid.sync", blocks,
+			LANES);
+		best_of(&best, meeting_us(&job, last_meets{lsa, local_make()}, mine, theirs, blocks, LANES), "last", blocks, LANES);
+		best_print(&job, name, best);
 	}
 	for (size_t bytes : {8u, 4096u, 65536u, 262144u, MOST}) {
 		struct best best = {};
 		v.floats = bytes / sizeof(float);
+		if (!figure(name, "lsa_sum_%zu_us", bytes))
+			continue;
 		if (bytes == 8)
 			sums_of(&job, by_loads<float2>{lsa}, v, (unsigned)sms, "loads", &best);
 		else
 			sums_of(&job, by_loads<float4>{lsa}, v, (unsigned)sms, "loads", &best);
 		sums_of(&job, sum_by_words{lsa}, v, (unsigned)sms, "words", &best);
-		snprintf(name, sizeof(name), "lsa_sum_%zu_us", bytes);
 		best_print(&job, name, best);
 	}
 	two_meet(two);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	return two_run(measure);
+	return two_run(measure, argc > 1 ? argv[1] : NULL);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures NVSHMEM between two GPUs of a host, for bench/gpu.sh peers, oneway and meet, without gpuloom.
- *   gpu_nvshmem
- * The program exits with 77 if the host has no two GPUs that can access each other's memory. Multicast stays off.
- * Each line has the way and the blocks x threads that were fastest.
+/* Measures NVSHMEM between two GPUs of a host, without gpuloom.
+ *   gpu_nvshmem [FIGURE]
+ * The program exits with 77 if the host has no two GPUs that can access each other's memory. It sets
+ * NVSHMEM_DISABLE_NVLS=1, so multicast is off. Times are those of the GPU within a kernel. Each line has the way and the
+ * blocks x threads that were fastest; with a FIGURE only its name and value.
  * - nvshmem_put_BYTES_us: a put with a signal, one way: half of there and back.
  * - nvshmem_sync_us, nvshmem_barrier_us: sync_all and barrier_all of one block of each GPU. sync_all orders no data.
- * - nvshmem_meet_BLOCKS_us: all blocks of both GPUs meet, data ordered: a barrier of each GPU, then a signal between
- *   them.
+ * - nvshmem_meet_BLOCKS_us: all blocks of both GPUs meet, data ordered. The ways are grid.sync: a barrier of each GPU, then a
+ *   signal, for which all blocks wait; last: all blocks arrive at a word of their GPU, the last one exchanges signals
+ *   with the other GPU, and releases the others.
  * - nvshmem_sum_BYTES_us: a sum of floats of both GPUs by the reduction of one block.
  * The wheel nvidia-nvshmem-cu13 or -cu12 has all of the library:
  *   at=$(python3 -c 'import nvidia.nvshmem as n; print(list(n.__path__)[0])')
@@ -31,9 +33,6 @@ template <enum scope scope> struct put {
 	int peer;
 	struct Here {
 		const put &link;
-		__device__ Here(const put &link_) : link(link_)
-		{
-		}
 		__device__ void put(const struct message &m, uint64_t n)
 		{
 			size_t bytes = m.words * sizeof(*m.from);
@@ -58,9 +57,7 @@ template <enum scope scope> struct put {
 
 struct sync_all {
 	struct Here {
-		__device__ Here(const sync_all &)
-		{
-		}
+		const sync_all &sync;
 		__device__ void meet(uint64_t)
 		{
 			nvshmemx_sync_all_block();
@@ -70,9 +67,7 @@ struct sync_all {
 
 struct barrier_all {
 	struct Here {
-		__device__ Here(const barrier_all &)
-		{
-		}
+		const barrier_all &sync;
 		__device__ void meet(uint64_t)
 		{
 			nvshmemx_barrier_all_block();
@@ -87,9 +82,6 @@ struct meet_all {
 	int peer;
 	struct Here {
 		const meet_all &sync;
-		__device__ Here(const meet_all &sync_) : sync(sync_)
-		{
-		}
 		__device__ void meet(uint64_t n)
 		{
 			cooperative_groups::this_grid().sync();
@@ -105,12 +97,27 @@ struct meet_all {
 	};
 };
 
+struct last_meets {
+	uint64_t *signal;
+	int peer;
+	struct local *local;
+	struct Here {
+		const last_meets &sync;
+		__device__ void meet(uint64_t n)
+		{
+			meet_by_last(sync.local, n, [&] {
+				nvshmem_fence();
+				nvshmemx_signal_op(sync.signal, n, NVSHMEM_SIGNAL_SET, sync.peer);
+				nvshmem_signal_wait_until(sync.signal, NVSHMEM_CMP_GE, n);
+			});
+		}
+	};
+};
+
 struct reduce {
 	static constexpr int unit = 1, lanes = 512; /* with 1,024 threads a thread has too few registers for it */
 	struct Here {
-		__device__ Here(const reduce &)
-		{
-		}
+		const reduce &op;
 		__device__ void meet()
 		{
 			nvshmemx_barrier_all_block();
@@ -180,38 +187,44 @@ static void measure(int rank, struct two *two)
 	for (size_t bytes : {8u, 4096u, LONGEST}) {
 		struct best best = {};
 		m.words = bytes / sizeof(*m.from);
+		if (!figure(name, "nvshmem_put_%zu_us", bytes))
+			continue;
 		if (bytes == 8)
 			best_of(&best, one_way_us(&job, put<THREAD>{signal, peer}, m, 1), "thread", 1, 1);
 		if (bytes <= 4096)
 			best_of(&best, one_way_us(&job, put<WARP>{signal, peer}, m, 32), "warp", 1, 32);
 		for (unsigned lanes = 128; bytes > 8 && lanes <= 1024; lanes *= 2)
 			best_of(&best, one_way_us(&job, put<BLOCK>{signal, peer}, m, (int)lanes), "block", 1, lanes);
-		snprintf(name, sizeof(name), "nvshmem_put_%zu_us", bytes);
 		best_print(&job, name, best);
 	}
-	best_print(&job, "nvshmem_sync_us",
-		   {meeting_us(&job, sync_all(), record, theirs, 1, LANES), "sync_all", 1, LANES});
-	best_print(&job, "nvshmem_barrier_us",
-		   {meeting_us(&job, barrier_all(), record, theirs, 1, LANES), "barrier_all", 1, LANES});
+	if (figure(name, "nvshmem_sync_us", 0))
+		best_print(&job, name, {meeting_us(&job, sync_all(), record, theirs, 1, LANES), "sync_all", 1, LANES});
+	if (figure(name, "nvshmem_barrier_us", 0))
+		best_print(&job, name, {meeting_us(&job, barrier_all(), record, theirs, 1, LANES), "barrier_all", 1, LANES});
 	for (unsigned blocks : {(unsigned)sms, (unsigned)sms * 8}) {
-		snprintf(name, sizeof(name), "nvshmem_meet_%u_us", blocks);
-		best_print(&job, name,
-			   {meeting_us(&job, meet_all{signal + 16, peer}, record, theirs, blocks, LANES),
-			    "grid.sync+signal", blocks, LANES});
+		struct best best = {};
+		if (!figure(name, "nvshmem_meet_%zu_us", blocks))
+			continue;
+		best_of(&best, meeting_us(&job, meet_all{signal + 16, peer}, record, theirs, blocks, LANES), "grid.sync", blocks,
+			LANES);
+		best_of(&best, meeting_us(&job, last_meets{signal + 16, peer, local_make()}, record, theirs, blocks, LANES), "last",
+			blocks, LANES);
+		best_print(&job, name, best);
 	}
 	for (size_t bytes : {8u, 4096u, 65536u, 262144u, MOST}) {
 		struct best best = {};
 		v.floats = bytes / sizeof(float);
+		if (!figure(name, "nvshmem_sum_%zu_us", bytes))
+			continue;
 		for (unsigned lanes = bytes > 4096 ? 128 : 32; lanes <= 512; lanes *= 2)
 			best_of(&best, sum_us(&job, reduce(), v, 1, lanes), "reduce_block", 1, lanes);
-		snprintf(name, sizeof(name), "nvshmem_sum_%zu_us", bytes);
 		best_print(&job, name, best);
 	}
 	two_meet(two);
 	nvshmem_finalize();
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	return two_run(measure);
+	return two_run(measure, argc > 1 ? argv[1] : NULL);
 }

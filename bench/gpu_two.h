@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Common part of gpu_nvshmem.cu and gpu_lsa.cu: two processes with a GPU each, and the jobs that are timed in both. A
- * job takes the operations of a library as a template argument, a struct with a member type Here. Each block of a
- * kernel constructs a Here, whose functions all threads of the block call. A job compares everything that it receives
- * with what the other rank must have sent. */
+ * job takes the operations of a library as a template argument, a struct with a member type Here, whose first member is a
+ * reference to this struct. Each block of a kernel makes a Here, whose functions all threads of the block call. A job
+ * compares everything that it receives with what the other rank must have sent. */
 #ifndef BENCH_GPU_TWO_H
 #define BENCH_GPU_TWO_H
 
@@ -29,9 +29,18 @@ enum {
 
 /* Memory of both processes. */
 struct two {
-	uint32_t arrived;
+	uint32_t arrived, printed; /* printed: number of figures */
 	char id[128]; /* how a library names the job */
 };
+
+static const char *two_wanted; /* the figure to measure; NULL: all */
+
+/* Makes the name of a figure. Returns whether it is measured. */
+static int figure(char (&name)[64], const char *format, size_t value)
+{
+	snprintf(name, sizeof(name), format, value);
+	return !two_wanted || !strcmp(name, two_wanted);
+}
 
 /* Waits until the other process calls it too. */
 static void two_meet(struct two *two)
@@ -61,9 +70,10 @@ static void two_select(int rank)
 
 /* Runs body() in two processes, which this process starts before it has used CUDA. If one of them fails, the other one
  * may wait forever: it is killed if it has not ended a second later. Returns the exit status of the first that failed,
- * or 0. */
-static int two_run(void (*body)(int rank, struct two *two))
+ * or 0. `wanted` is a figure, or NULL. */
+static int two_run(void (*body)(int rank, struct two *two), const char *wanted)
 {
+	two_wanted = wanted;
 	struct two *two =
 	    (struct two *)mmap(NULL, sizeof(*two), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t child[2] = {0, 0};
@@ -98,6 +108,10 @@ static int two_run(void (*body)(int rank, struct two *two))
 			if (++late == 100)
 				kill(child[0] > 0 ? child[0] : child[1], SIGKILL);
 		}
+	}
+	if (!failed && !two->printed) {
+		fprintf(stderr, "there is no figure %s\n", wanted);
+		failed = 2;
 	}
 	return failed;
 }
@@ -140,6 +154,20 @@ static __device__ uint64_t now_ns(void)
 	return ns;
 }
 
+/* Stores n after all that this thread has stored or seen. */
+static __device__ void store_release(uint64_t *at, uint64_t n)
+{
+	asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(at), "l"(n) : "memory");
+}
+
+/* Waits for n, and then sees what precedes its release. */
+static __device__ void await_acquire(const uint64_t *at, uint64_t n)
+{
+	uint64_t seen = 0;
+	while (seen < n)
+		asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(seen) : "l"(at) : "memory");
+}
+
 /* ---- messages: one way, as workload_pingpong measures it ---------------------------------------------------- */
 
 struct message {
@@ -174,7 +202,7 @@ template <class L>
 static __global__ void __launch_bounds__(1024) messages(const __grid_constant__ L link, struct message m, int rank,
 							uint64_t first, uint64_t *ns, unsigned long long *wrong)
 {
-	typename L::Here here(link);
+	typename L::Here here{link};
 	for (uint64_t n = first; n < first + MESSAGES; n++) {
 		uint64_t begin = 0;
 		if (rank == 0) {
@@ -212,6 +240,41 @@ template <class L> static double one_way_us(struct job *job, const L &link, cons
 
 /* ---- meetings: barriers of both GPUs ------------------------------------------------------------------------ */
 
+/* Words by which the blocks of a GPU meet, in its own memory. */
+struct local {
+	unsigned arrived;
+	char pad[124];
+	uint64_t released;
+};
+
+static struct local *local_make(void)
+{
+	struct local *l;
+	MUST(cudaMalloc(&l, sizeof(*l)));
+	MUST(cudaMemset(l, 0, sizeof(*l)));
+	return l;
+}
+
+/* All blocks arrive at a word of their GPU, the last one meets the other GPU by cross(), and then releases the others. */
+template <class F> static __device__ void meet_by_last(struct local *l, uint64_t n, F cross)
+{
+	uint64_t released = 0;
+	unsigned before;
+	__syncthreads();
+	if (threadIdx.x == 0) {
+		asm volatile("atom.acq_rel.gpu.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(&l->arrived) : "memory");
+		if (before + 1 == gridDim.x) {
+			l->arrived = 0;
+			cross();
+			asm volatile("st.release.gpu.u64 [%0], %1;" ::"l"(&l->released), "l"(n) : "memory");
+		} else {
+			while (released < n)
+				asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(released) : "l"(&l->released) : "memory");
+		}
+	}
+	__syncthreads();
+}
+
 /* S::Here has meet(n), where the numbers n of meetings grow by 1. In the part that is checked a block records its
  * arrival, and then reads the record of a block of the other rank. */
 template <class S>
@@ -219,7 +282,7 @@ static __global__ void __launch_bounds__(1024)
     meetings(const __grid_constant__ S sync, volatile uint64_t *mine, const volatile uint64_t *theirs, uint64_t first,
 	     uint64_t *ns, unsigned long long *wrong)
 {
-	typename S::Here here(sync);
+	typename S::Here here{sync};
 	uint64_t n = first;
 	for (; n < first + CHECKED; n++) {
 		if (threadIdx.x == 0) {
@@ -300,7 +363,7 @@ static __global__ void __launch_bounds__(S::lanes)
     sums(const __grid_constant__ S op, struct vectors v, int rank, int checked, uint64_t first, uint64_t *ns,
 	 unsigned long long *wrong)
 {
-	typename S::Here here(op);
+	typename S::Here here{op};
 	uint64_t last = first + (checked ? CHECKED : SUMS);
 	for (uint64_t n = first; n < first + 2; n++)
 		vector_fill<S::unit>(v, n, n & 1, rank);
@@ -363,7 +426,12 @@ static void best_of(struct best *best, double us, const char *way, unsigned bloc
 /* Prints the line of a figure, and how it was reached. */
 static void best_print(const struct job *job, const char *name, const struct best &best)
 {
-	if (job->rank == 0 && best.way)
+	if (job->rank || !best.way)
+		return;
+	job->two->printed++;
+	if (two_wanted)
+		printf("%s %.3f\n", name, best.us);
+	else
 		printf("%s %.3f %s %ux%u\n", name, best.us, best.way, best.blocks, best.lanes);
 }
 
