@@ -8,8 +8,7 @@
  * GPU 1, and waits. start: the calls that copy and then let the stream store a word in host memory. word: until the host sees
  * this word. sync: until cudaStreamSynchronize() returns, without a word. pageable: the same for host memory that is not
  * registered.
- * - copy_BYTES_us: both GPUs copy this amount to each other at the same time.
- * - nccl_BYTES_us: the time of one ncclAllReduce of floats in a stream with many of them, if libnccl.so.2 is found. */
+ * - copy_BYTES_us: both GPUs copy this amount to each other at the same time. */
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <stdint.h>
@@ -124,38 +123,6 @@ static void copies_by_host(void)
 		}
 }
 
-/* ---- NCCL, loaded at run time, so that the build does not need it ------------------------ */
-
-typedef int init_all(void **comm, int n, const int *device);
-typedef int all_reduce(const void *from, void *to, size_t n, int type, int op, void *comm, cudaStream_t stream);
-typedef int group(void);
-enum { FLOAT32 = 7, SUM = 0 }; /* the values of ncclFloat32 and ncclSum */
-
-static int nccl_us(init_all *init, all_reduce *reduce, group *begin_group, group *end_group)
-{
-	void *comm[2];
-	const int device[2] = {0, 1};
-	if (init(comm, 2, device))
-		return 1;
-	for (size_t bytes : sizes) {
-		uint64_t begin = 0;
-		for (int i = -20; i < 200; i++) {
-			if (i == 0) {
-				wait_for_both();
-				begin = now_ns();
-			}
-			int rc = begin_group();
-			for (int d = 0; d < 2 && !rc; d++)
-				rc = reduce(from[d], to[d], bytes / 4, FLOAT32, SUM, comm[d], stream[d]);
-			if (rc || end_group())
-				return 1;
-		}
-		wait_for_both();
-		printf("nccl_%zu_us %.3f\n", bytes, us_since(begin) / 200);
-	}
-	return 0;
-}
-
 int main(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0); /* so the lines before a time limit are not lost */
@@ -174,14 +141,5 @@ int main(void)
 	copies_by_host();
 	for (size_t bytes : sizes)
 		printf("copy_%zu_us %.3f\n", bytes, copy_us(bytes));
-	void *so = dlopen("libnccl.so.2", RTLD_NOW);
-	init_all *init = so ? (init_all *)dlsym(so, "ncclCommInitAll") : NULL;
-	all_reduce *reduce = so ? (all_reduce *)dlsym(so, "ncclAllReduce") : NULL;
-	group *begin = so ? (group *)dlsym(so, "ncclGroupStart") : NULL,
-	      *end = so ? (group *)dlsym(so, "ncclGroupEnd") : NULL;
-	if (!init || !reduce || !begin || !end)
-		fprintf(stderr, "no libnccl.so.2 here: its figures are left out\n");
-	else if (nccl_us(init, reduce, begin, end))
-		fprintf(stderr, "ncclAllReduce fails: its figures are left out\n");
 	return 0;
 }
