@@ -32,6 +32,22 @@ static inline int two_gpus(void)
 	return there && back;
 }
 
+/* Keeps the GPU busy for 0.1 ms, in which the host queues what is timed next. */
+static __global__ void gpu_busy_ns(unsigned ns)
+{
+	unsigned long long begin, now;
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+	do
+		asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+	while (now - begin < ns);
+}
+
+static inline void gpu_busy(void)
+{
+	gpu_busy_ns<<<1, 1>>>(100000);
+	MUST(cudaGetLastError());
+}
+
 /* Returns the GPU time in us of the work that once() launches. */
 template <class F> static float gpu_us(F once)
 {

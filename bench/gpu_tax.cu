@@ -6,9 +6,10 @@
  *
  * Prints two lines per scheduler, with medians of TURNS runs in turns:
  *   handoff SCHEDULER US      time from a task of a worker to the next one: a run of empty tasks, by tasks per worker
- *   tax SCHEDULER RATIO US    a run over launches of the same body, one launch of one task per worker for each wave; US is the
- *                             time of a wave
- * The time of a run counts from the moment at which the resident workers begin. The launches follow each other in a stream. */
+ *   tax SCHEDULER RATIO US    a run of WAVES tasks per worker over one launch with a block for each task, which the hardware
+ *                             starts as blocks end; US is the time of the launch, by tasks per worker
+ * The time of a run counts from the moment at which the resident workers begin, that of the launch by events, while the GPU is
+ * busy until the launch is queued. */
 #include <gpuloom/gpuloom.h>
 
 #include <stdint.h>
@@ -51,7 +52,7 @@ LOOM_FN void read(struct loom_ctx *c, const struct loom_task *t)
 }
 )";
 
-static __global__ void __launch_bounds__(LANES) wave(const uint4 *from, uint4 *sink)
+static __global__ void __launch_bounds__(LANES) launched(const uint4 *from, uint4 *sink)
 {
 	body(from + (uint64_t)blockIdx.x * WORDS, WORDS, threadIdx.x, sink);
 }
@@ -72,7 +73,7 @@ struct stack {
 	loom_stack *at;
 	uint32_t tag, workers;
 	loom_ref ref;
-	std::vector<double> empty, full, waves; /* us */
+	std::vector<double> empty, full, launch; /* us */
 };
 
 static double run(stack &s, uint64_t tasks, uint32_t words)
@@ -137,21 +138,19 @@ int main(int argc, char **argv)
 	for (int turn = -2; turn < turns; turn++) /* two turns of warm-up */
 		for (stack &s : stacks) {
 			double empty = run(s, (uint64_t)EMPTY * s.workers, 0), full = run(s, (uint64_t)WAVES * s.workers, WORDS);
-			double waves = gpu_us([&] {
-				for (uint64_t w = 0; w < WAVES; w++)
-					wave<<<s.workers, LANES>>>(data + w * s.workers * WORDS, data);
-			});
+			gpu_busy();
+			double launch = gpu_us([&] { launched<<<WAVES * s.workers, LANES>>>(data, data); });
 			if (turn < 0)
 				continue;
 			s.empty.push_back(empty / EMPTY);
 			s.full.push_back(full / WAVES);
-			s.waves.push_back(waves / WAVES);
+			s.launch.push_back(launch / WAVES);
 		}
 	for (stack &s : stacks) {
-		double wave_us = median(s.waves.data(), turns), full = median(s.full.data(), turns);
+		double launch_us = median(s.launch.data(), turns), full = median(s.full.data(), turns);
 		fprintf(stderr, "%s: %u workers\n", s.name, s.workers);
 		printf("handoff %s %.4f\n", s.name, median(s.empty.data(), turns));
-		printf("tax %s %.4f %.2f\n", s.name, full / wave_us, wave_us);
+		printf("tax %s %.4f %.2f\n", s.name, full / launch_us, launch_us);
 		loom_stack_close(s.at);
 		loom_config_destroy(s.cfg);
 	}

@@ -136,13 +136,6 @@ static __global__ void __launch_bounds__(LOOM_LANES) by_grid(struct ragged *r, c
 	workload_ragged_chunk(&c, task + blockIdx.x);
 }
 
-/* Keeps the GPU busy while the host queues what is timed. */
-static __global__ void busy(unsigned ns)
-{
-	for (unsigned long long begin = gpu_ns(); gpu_ns() - begin < ns;)
-		;
-}
-
 static __host__ __device__ uint64_t mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15ull;
@@ -336,7 +329,7 @@ static int attention(int persistent, struct batch *b)
 		send(b->pending, block, b->head.pending_at);
 		MUST(cudaMemset(turn, 0, sizeof(*turn)));
 		MUST(cudaMemset(block + b->head.out_at, 0xff, b->bytes - b->head.out_at)); /* NaN */
-		busy<<<1, 1>>>(100000);
+		gpu_busy();
 		float time = gpu_us([&] {
 			if (persistent)
 				MUST(cudaLaunchCooperativeKernel((const void *)by_counter, each * sms, LOOM_LANES, arguments,
