@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Common GPU implementations of tasks that spawn tasks, without gpuloom, for bench/gpu.sh rivals.
- *   gpu_rivals [fib|uts]...
+ *   gpu_rivals fib|uts RIVAL
  * - global: one array to which all threads append and from which they take, by one fetch-and-add per warp.
  * - broker: a ring with a counter that reserves space or work, and a ticket in each slot (Kerbl et al., "The Broker
  * Queue", ICS 2018).
  * - tail: a kernel for each level of the tree, launched by the previous kernel (dynamic parallelism, tail launch).
  * - levels: the same kernels, launched by the host, which reads the size of each level.
- * A line has the job, the rival, tasks per second, tasks, and seconds: the median of 5 verified runs.
+ * Prints tasks_per_s, the median of 5 verified runs. A rival that fails says why.
  * A task is a node of the spawn tree of fib(32), or of the tree T1L of Unbalanced Tree Search.
  * The program requires nvcc -rdc=true. */
 #include <algorithm>
@@ -31,7 +31,6 @@
 /* ---- the jobs ----------------------------------------------------------------------------------------- */
 
 struct Fib {
-	static constexpr const char *name = "fib";
 	static constexpr uint64_t tasks = 2ull * 3524578 - 1, answer = 2178309; /* `answer` is fib(32) */
 	struct Node {
 		uint32_t n;
@@ -48,7 +47,6 @@ struct Fib {
 __constant__ uint32_t bounds[MOST]; /* a node whose random number is at least bounds[k] has more than k children */
 
 struct Uts {
-	static constexpr const char *name = "uts";
 	static constexpr uint64_t tasks = 102181082, answer = 81746377; /* `answer` is the number of leaves */
 	struct Node {
 		uint32_t digest[5], depth;
@@ -391,9 +389,10 @@ template <class Job> static void prepare(Room<Job> *r)
 	MUST(cudaMemcpy(r->ring, &first, sizeof(first), cudaMemcpyHostToDevice));
 }
 
-template <class Job> static void measure(int processors)
+template <class Job> static int measure(const char *rival, int processors)
 {
 	Room<Job> r = {};
+	State s;
 	float us[TURNS];
 	r.blocks = processors * 8;
 	Job::prepare();
@@ -403,41 +402,28 @@ template <class Job> static void measure(int processors)
 	MUST(cudaMalloc(&r.ready, ROOM * sizeof(*r.ready)));
 	MUST(cudaMemset(r.ready, 0, ROOM * sizeof(*r.ready)));
 	MUST(cudaMalloc(&r.ring, RING * sizeof(*r.ring)));
-	for (const char *rival : {"global", "tail", "levels", "broker"}) {
-		State s;
-		for (int turn = -1; turn < TURNS; turn++) {
-			prepare(&r);
-			us[turn < 0 ? 0 : turn] = gpu_us([&] { play<Job>(rival, &r); });
-			MUST(cudaMemcpy(&s, r.s, sizeof(s), cudaMemcpyDeviceToHost));
-			if (s.tasks != Job::tasks || s.answer != Job::answer || s.overflow)
-				break;
+	for (int turn = -1; turn < TURNS; turn++) {
+		prepare(&r);
+		us[turn < 0 ? 0 : turn] = gpu_us([&] { play<Job>(rival, &r); });
+		MUST(cudaMemcpy(&s, r.s, sizeof(s), cudaMemcpyDeviceToHost));
+		if (s.overflow || s.tasks != Job::tasks || s.answer != Job::answer) {
+			fprintf(stderr, "%s: %s\n", rival,
+				s.overflow == LATE ? "did not end in 5 s" : s.overflow ? "the queue was full" : "wrong answer");
+			return 1;
 		}
-		double seconds = median(us, TURNS) / 1e6;
-		if (s.overflow)
-			printf("%s %s 0 - %s\n", Job::name, rival,
-			       s.overflow == LATE ? "did not end in 5 s" : "the queue was full");
-		else if (s.tasks != Job::tasks || s.answer != Job::answer)
-			printf("%s %s 0 - wrong: %llu tasks, %llu\n", Job::name, rival, s.tasks, s.answer);
-		else
-			printf("%s %s %.6g %llu %.6g\n", Job::name, rival, (double)s.tasks / seconds, s.tasks, seconds);
-		fflush(stdout);
 	}
-	MUST(cudaFree(r.s));
-	MUST(cudaFree(r.a));
-	MUST(cudaFree(r.b));
-	MUST(cudaFree(r.ready));
-	MUST(cudaFree(r.ring));
+	printf("tasks_per_s %.6g\n", (double)s.tasks / median(us, TURNS) * 1e6);
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
+	static const char *const rivals[] = {"global", "tail", "levels", "broker"};
 	int processors = 0;
 	MUST(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
-	for (int i = 1; i < argc || i == 1; i++) {
-		if (argc < 2 || !strcmp(argv[i], "fib"))
-			measure<Fib>(processors);
-		if (argc < 2 || !strcmp(argv[i], "uts"))
-			measure<Uts>(processors);
-	}
-	return 0;
+	for (const char *rival : rivals)
+		if (argc == 3 && !strcmp(argv[2], rival))
+			return !strcmp(argv[1], "fib") ? measure<Fib>(rival, processors) : measure<Uts>(rival, processors);
+	fprintf(stderr, "usage: gpu_rivals fib|uts global|tail|levels|broker\n");
+	return 2;
 }
