@@ -4,7 +4,7 @@ of parts on the command line.
 
   bench/figures.py BUILD NAME [FIGURE RELATION TARGET]... <OUTPUT     for programs that take turns themselves
 
-The second form reads lines `sample FIGURE VALUE` of such a program, writes BUILD/bench/NAME.json, and prints the bars."""
+The second form reads lines `sample FIGURE [ROUND] VALUE` of such a program, writes BUILD/bench/NAME.json, and prints the bars."""
 import argparse, json, math, os, statistics, subprocess, sys, time
 
 LEAST = 6  # with fewer values there is no interval of 95 %
@@ -137,8 +137,8 @@ def collect():
     found = {}
     for line in sys.stdin:
         words = line.split()
-        if len(words) == 3 and words[0] == 'sample':
-            found.setdefault(words[1], []).append(float(words[2]))
+        if len(words) in (3, 4) and words[0] == 'sample':
+            found.setdefault(words[1], []).append(float(words[-1]))
         else:
             print(line, end='')
     wanted = {targets[i]: targets[i + 1:i + 3] for i in range(0, len(targets), 3)}

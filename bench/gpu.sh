@@ -3,7 +3,7 @@
 # Measures this machine's GPUs: comparisons of `gpuloom compare`, in which gpuloom and its rivals take turns.
 #   bench/gpu.sh BUILD [TABLE...]
 # Tables of one GPU: tasks trees rivals byhand contains both barriers reduce triggers messages requests waits uneven. Of two GPUs
-# and more: scale oneway meet. Default: all that the GPUs here allow.
+# and more: scale oneway meet collectives. Default: all that the GPUs here allow.
 # Writes BUILD/bench/gpu-TABLE*.json, which bench/keep reads, and ends with `bar NAME VALUE >=|<= TARGET ok|short` and
 # `figure NAME VALUE`.
 #
@@ -20,7 +20,7 @@ doctor=$("$G" doctor) || exit
 gpus=${GPUS:-$(echo "$doctor" | grep -c '^cuda: GPU [0-9]*  *ok')}
 [ "$gpus" -gt 0 ] || { echo 'no usable NVIDIA GPU here' >&2; exit 77; }
 sms=$(echo "$doctor" | sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p')
-tables=${*:-tasks trees rivals byhand contains both barriers reduce triggers messages requests waits uneven $([ "$gpus" -lt 2 ] || echo scale oneway meet)}
+tables=${*:-tasks trees rivals byhand contains both barriers reduce triggers messages requests waits uneven $([ "$gpus" -lt 2 ] || echo scale oneway meet collectives)}
 lines=$D/gpu.lines
 : >"$lines"
 list= bars= have= common=
@@ -322,10 +322,19 @@ t_meet() {
 	done
 }
 
+# An allreduce of bfloat16 in a CUDA graph, launch of the node included; NVLink multicast is off for all. The program takes turns.
+t_collectives() {
+	nccl=$(python3 -c 'import nvidia.nccl as n; print(list(n.__path__)[0])' 2>/dev/null)
+	LD_LIBRARY_PATH="${nccl:+$nccl/lib:}${LD_LIBRARY_PATH-}" "$D/comm" "$B/plugins" cuda 67108864 "$gpus" |
+		BENCH_COMMAND="bench/gpu.sh build collectives" python3 "$here/figures.py" "$B" "gpu-collectives-$gpus" |
+		tee "$D/gpu-collectives.txt" | grep -v '^bar \|^figure '
+	grep '^bar \|^figure ' "$D/gpu-collectives.txt" >>"$lines"
+}
+
 for t in $tables; do
 	case $t in
 	tasks | trees | rivals | byhand | contains | both | barriers | reduce | triggers | messages | requests | waits | uneven) ;;
-	scale | oneway | meet) [ "$gpus" -gt 1 ] || { echo "left out: $t needs two GPUs" >&2; continue; } ;;
+	scale | oneway | meet | collectives) [ "$gpus" -gt 1 ] || { echo "left out: $t needs two GPUs" >&2; continue; } ;;
 	*) echo "no table '$t'" >&2; exit 2 ;;
 	esac
 	t_"$t"
