@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the cost of the vendor's barriers on a GPU, for bench/gpu.sh barriers, without gpuloom.
- *   gpu_barriers            all of the following
- *   gpu_barriers launch N   JSON for workload_exec: the time on the GPU for each of N queued empty kernels
+ *   gpu_barriers                       all of the following
+ *   gpu_barriers grid BLOCKS THREADS   one of the first kind
+ *   gpu_barriers launch N              JSON for workload_exec: the time on the GPU for each of N queued empty kernels
  * - grid_BLOCKS_THREADS_us: grid.sync() of cooperative groups, with BLOCKS blocks of THREADS threads on each
  * multiprocessor.
  * - block_THREADS_us, warp_us: __syncthreads() and __syncwarp() of one block.
@@ -124,6 +125,10 @@ int main(int argc, char **argv)
 	cudaDeviceProp p;
 	MUST(cudaGetDeviceProperties(&p, 0));
 	unsigned sms = (unsigned)p.multiProcessorCount;
+	if (argc == 4 && !strcmp(argv[1], "grid")) {
+		printf("grid_us %.4f\n", cost(grid, (unsigned)atoi(argv[2]) * sms, (unsigned)atoi(argv[3]), true));
+		return 0;
+	}
 	for (unsigned threads = 32; threads <= 1024; threads *= 2)
 		for (unsigned blocks = 1; blocks <= 32; blocks *= 2) {
 			int fit = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the link between a GPU and the host, for bench/gpu.sh triggers, requests and waits, without gpuloom.
- *   gpu_link
+ *   gpu_link [NAME]         one of the following, or all
  * - stores_lane, stores_warp, stores_grid: 8-byte words per second that one lane, a warp, or all multiprocessors store
  * into a ring in host memory. One host thread counts the words. The producers check for space only once per quarter of
  * the ring.
@@ -107,8 +107,9 @@ __global__ void nothing(void)
 {
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	auto wanted = [&](const char *name) { return argc < 2 || !strcmp(argv[1], name); };
 	struct ring *host, *dev;
 	uint64_t *seen, *words, *words_dev;
 	cudaDeviceProp prop;
@@ -124,6 +125,8 @@ int main(void)
 		     {"stores_warp", 1, 32, 50000000},
 		     {"stores_grid", prop.multiProcessorCount, 32, 100000000}};
 	for (auto &s : shape) {
+		if (!wanted(s.name))
+			continue;
 		double best[3];
 		for (double &b : best)
 			b = stores(host, dev, seen, s.blocks, s.threads, s.n);
@@ -134,13 +137,15 @@ int main(void)
 	memset(words, 0, 128);
 	const uint64_t trips = 100000;
 	uint64_t begin = now_ns();
-	ping<<<1, 1>>>(words_dev, words_dev + 8, trips);
-	for (uint64_t i = 1; i <= trips; i++) {
+	if (wanted("round_trip_us"))
+		ping<<<1, 1>>>(words_dev, words_dev + 8, trips);
+	for (uint64_t i = 1; i <= trips && wanted("round_trip_us"); i++) {
 		while (__atomic_load_n(words, __ATOMIC_ACQUIRE) < i)
 			;
 		__atomic_store_n(words + 8, i, __ATOMIC_RELEASE);
 	}
-	printf("round_trip_us %.3f\n", (double)(now_ns() - begin) / (double)trips / 1e3);
+	if (wanted("round_trip_us"))
+		printf("round_trip_us %.3f\n", (double)(now_ns() - begin) / (double)trips / 1e3);
 	MUST(cudaDeviceSynchronize());
 	memset(words, 0, 128);
 	load<<<1, 1>>>(words_dev, 10000, words_dev + 8);

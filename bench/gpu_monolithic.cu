@@ -4,7 +4,7 @@
  * composition. Queues, epochs, memory orders, and polls of the stop word and of the public queue's words are the same.
  * The kernel has no joins, priorities, affinity, initial set and overflow lists, because fib does not need them.
  *   gpu_monolithic N WORKERS SAMPLES
- * prints the median of tasks per second. */
+ * prints tasks_per_s, the median. */
 #include <cstdint>
 #include <algorithm>
 #include <vector>
@@ -472,6 +472,6 @@ int main(int argc, char **argv)
 			rates.push_back(tasks / (us * 1e-6));
 	}
 	std::sort(rates.begin(), rates.end());
-	printf("%.6g tasks/s with %u workers\n", rates[rates.size() / 2], count);
+	printf("tasks_per_s %.6g\n", rates[rates.size() / 2]);
 	return 0;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Common GPU implementations of tasks that spawn tasks, without gpuloom, for bench/gpu.sh rivals.
- *   gpu_rivals [fib|uts]...
+ *   gpu_rivals fib|uts RIVAL
  * - global: one array to which all threads append and from which they take, by one fetch-and-add per warp.
+ * - broker: a ring with a counter that reserves space or work, and a ticket in each slot (Kerbl et al., "The Broker
+ * Queue", ICS 2018).
  * - tail: a kernel for each level of the tree, launched by the previous kernel (dynamic parallelism, tail launch).
  * - levels: the same kernels, launched by the host, which reads the size of each level.
- * A line has the job, the rival, tasks per second, tasks, and seconds: the median of 5 verified runs.
+ * Prints tasks_per_s, the median of 5 verified runs. A rival that fails says why.
  * A task is a node of the spawn tree of fib(32), or of the tree T1L of Unbalanced Tree Search.
  * The program requires nvcc -rdc=true. */
 #include <algorithm>
@@ -24,11 +26,11 @@
 #define TURNS 5
 #define THREADS 128
 #define ROOM (1u << 27) /* in nodes: fib(32) has 7 million, T1L 102 million */
+#define RING ROOM
 
 /* ---- the jobs ----------------------------------------------------------------------------------------- */
 
 struct Fib {
-	static constexpr const char *name = "fib";
 	static constexpr uint64_t tasks = 2ull * 3524578 - 1, answer = 2178309; /* `answer` is fib(32) */
 	struct Node {
 		uint32_t n;
@@ -45,7 +47,6 @@ struct Fib {
 __constant__ uint32_t bounds[MOST]; /* a node whose random number is at least bounds[k] has more than k children */
 
 struct Uts {
-	static constexpr const char *name = "uts";
 	static constexpr uint64_t tasks = 102181082, answer = 81746377; /* `answer` is the number of leaves */
 	struct Node {
 		uint32_t digest[5], depth;
@@ -102,6 +103,8 @@ struct State {
 	unsigned long long tasks, answer;
 	unsigned long long head, tail; /* for the rival `global` */
 	long long pending;             /* the number of nodes that were created and are not done yet */
+	unsigned int bhead, btail;     /* for the rival `broker` */
+	int count;
 	unsigned int level, size[2]; /* for the rival `levels` */
 	int overflow; /* FULL, LATE, or 0 if the run is correct so far */
 };
@@ -212,6 +215,75 @@ __global__ void global_queue(State *s, typename Job::Node *node, uint32_t *ready
 	note(s, tasks, answer);
 }
 
+/* ---- the broker queue --------------------------------------------------------------------------------- */
+
+template <class Job> struct Slot {
+	typename Job::Node node;
+	uint32_t ticket;
+};
+
+template <class Job>
+__device__ int broker_put(State *s, Slot<Job> *ring, const typename Job::Node &x, unsigned long long begin)
+{
+	for (int n = look(&s->count); n < (int)RING; n = look(&s->count)) {
+		if (atomicAdd(&s->count, 1) < (int)RING) {
+			unsigned at = atomicAdd(&s->btail, 1), lap = at / RING;
+			Slot<Job> *slot = &ring[at % RING];
+			while (look(&slot->ticket) != 2 * lap && !late(s, begin))
+				__nanosleep(20);
+			__threadfence();
+			slot->node = x;
+			__threadfence();
+			*(volatile uint32_t *)&slot->ticket = 2 * lap + 1;
+			return 1;
+		}
+		atomicSub(&s->count, 1);
+	}
+	return 0;
+}
+
+template <class Job>
+__device__ int broker_take(State *s, Slot<Job> *ring, typename Job::Node *x, unsigned long long begin)
+{
+	for (int n = look(&s->count); n > 0; n = look(&s->count)) {
+		if (atomicSub(&s->count, 1) > 0) {
+			unsigned at = atomicAdd(&s->bhead, 1), lap = at / RING;
+			Slot<Job> *slot = &ring[at % RING];
+			while (look(&slot->ticket) != 2 * lap + 1 && !late(s, begin))
+				__nanosleep(20);
+			__threadfence();
+			*x = slot->node;
+			__threadfence();
+			*(volatile uint32_t *)&slot->ticket = 2 * (lap + 1);
+			return 1;
+		}
+		atomicAdd(&s->count, 1);
+	}
+	return 0;
+}
+
+template <class Job> __global__ void broker_queue(State *s, Slot<Job> *ring)
+{
+	unsigned long long tasks = 0, answer = 0;
+	unsigned long long begin = clock_ns();
+	while (look(&s->pending) && !late(s, begin)) {
+		typename Job::Node x;
+		if (!broker_take(s, ring, &x, begin)) {
+			__nanosleep(100);
+			continue;
+		}
+		uint32_t n = Job::children(x);
+		tasks++;
+		answer += Job::value(x);
+		for (uint32_t i = 0; i < n; i++)
+			if (!broker_put(s, ring, Job::child(x, i), begin))
+				s->overflow = FULL;
+		atomicAdd((unsigned long long *)&s->pending, (unsigned long long)n - 1);
+	}
+	__syncwarp();
+	note(s, tasks, answer);
+}
+
 /* ---- level by level ----------------------------------------------------------------------------------- */
 
 /* Expands the nodes of the current level, and so creates the next level. */
@@ -273,6 +345,7 @@ template <class Job> struct Room {
 	State *s;
 	typename Job::Node *a, *b;
 	uint32_t *ready, mark;
+	Slot<Job> *ring;
 	int blocks;
 };
 
@@ -280,6 +353,8 @@ template <class Job> static void play(const char *rival, Room<Job> *r)
 {
 	if (!strcmp(rival, "global")) {
 		global_queue<Job><<<r->blocks, THREADS>>>(r->s, r->a, r->ready, r->mark);
+	} else if (!strcmp(rival, "broker")) {
+		broker_queue<Job><<<r->blocks, THREADS>>>(r->s, r->ring);
 	} else if (!strcmp(rival, "tail")) {
 		tail_level<Job><<<r->blocks, THREADS>>>(r->s, r->a, r->b, 0, r->blocks);
 	} else {
@@ -302,16 +377,22 @@ template <class Job> static void prepare(Room<Job> *r)
 	State s = {};
 	typename Job::Node root = Job::root();
 	s.tail = s.pending = 1;
+	s.count = 1;
+	s.btail = 1;
 	s.size[0] = 1;
 	r->mark++;
 	MUST(cudaMemcpy(r->s, &s, sizeof(s), cudaMemcpyHostToDevice));
 	MUST(cudaMemcpy(r->a, &root, sizeof(root), cudaMemcpyHostToDevice));
 	MUST(cudaMemcpy(r->ready, &r->mark, sizeof(r->mark), cudaMemcpyHostToDevice));
+	MUST(cudaMemset(r->ring, 0, RING * sizeof(*r->ring)));
+	Slot<Job> first = {root, 1};
+	MUST(cudaMemcpy(r->ring, &first, sizeof(first), cudaMemcpyHostToDevice));
 }
 
-template <class Job> static void measure(int processors)
+template <class Job> static int measure(const char *rival, int processors)
 {
 	Room<Job> r = {};
+	State s;
 	float us[TURNS];
 	r.blocks = processors * 8;
 	Job::prepare();
@@ -320,40 +401,29 @@ template <class Job> static void measure(int processors)
 	MUST(cudaMalloc(&r.b, ROOM * sizeof(*r.b)));
 	MUST(cudaMalloc(&r.ready, ROOM * sizeof(*r.ready)));
 	MUST(cudaMemset(r.ready, 0, ROOM * sizeof(*r.ready)));
-	for (const char *rival : {"global", "tail", "levels"}) {
-		State s;
-		for (int turn = -1; turn < TURNS; turn++) {
-			prepare(&r);
-			us[turn < 0 ? 0 : turn] = gpu_us([&] { play<Job>(rival, &r); });
-			MUST(cudaMemcpy(&s, r.s, sizeof(s), cudaMemcpyDeviceToHost));
-			if (s.tasks != Job::tasks || s.answer != Job::answer || s.overflow)
-				break;
+	MUST(cudaMalloc(&r.ring, RING * sizeof(*r.ring)));
+	for (int turn = -1; turn < TURNS; turn++) {
+		prepare(&r);
+		us[turn < 0 ? 0 : turn] = gpu_us([&] { play<Job>(rival, &r); });
+		MUST(cudaMemcpy(&s, r.s, sizeof(s), cudaMemcpyDeviceToHost));
+		if (s.overflow || s.tasks != Job::tasks || s.answer != Job::answer) {
+			fprintf(stderr, "%s: %s\n", rival,
+				s.overflow == LATE ? "did not end in 5 s" : s.overflow ? "the queue was full" : "wrong answer");
+			return 1;
 		}
-		double seconds = median(us, TURNS) / 1e6;
-		if (s.overflow)
-			printf("%s %s 0 - %s\n", Job::name, rival,
-			       s.overflow == LATE ? "did not end in 5 s" : "the queue was full");
-		else if (s.tasks != Job::tasks || s.answer != Job::answer)
-			printf("%s %s 0 - wrong: %llu tasks, %llu\n", Job::name, rival, s.tasks, s.answer);
-		else
-			printf("%s %s %.6g %llu %.6g\n", Job::name, rival, (double)s.tasks / seconds, s.tasks, seconds);
-		fflush(stdout);
 	}
-	MUST(cudaFree(r.s));
-	MUST(cudaFree(r.a));
-	MUST(cudaFree(r.b));
-	MUST(cudaFree(r.ready));
+	printf("tasks_per_s %.6g\n", (double)s.tasks / median(us, TURNS) * 1e6);
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
+	static const char *const rivals[] = {"global", "tail", "levels", "broker"};
 	int processors = 0;
 	MUST(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
-	for (int i = 1; i < argc || i == 1; i++) {
-		if (argc < 2 || !strcmp(argv[i], "fib"))
-			measure<Fib>(processors);
-		if (argc < 2 || !strcmp(argv[i], "uts"))
-			measure<Uts>(processors);
-	}
-	return 0;
+	for (const char *rival : rivals)
+		if (argc == 3 && !strcmp(argv[2], rival))
+			return !strcmp(argv[1], "fib") ? measure<Fib>(rival, processors) : measure<Uts>(rival, processors);
+	fprintf(stderr, "usage: gpu_rivals fib|uts global|tail|levels|broker\n");
+	return 2;
 }

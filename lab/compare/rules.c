@@ -207,14 +207,16 @@ static int best_of(const cJSON *doc, const struct loom__bar *b, const char *labe
 	return rc || *x ? rc : LOOM__FAIL(err, LOOM_EINVAL, "--bar %s: a label is empty", b->figure);
 }
 
-/* Sets x[n] to the values of the figure. */
-static int bar_values(const cJSON *doc, const struct loom__bar *b, double **x, size_t *n, struct loom_error *err)
+/* Sets x[n] to the values of the figure. *unit: "" for a ratio. */
+static int bar_values(const cJSON *doc, const struct loom__bar *b, double **x, size_t *n, const char **unit,
+		      struct loom_error *err)
 {
 	double *y = NULL;
 	size_t of = 0, by = 0, m = 0;
 	int rc = best_of(doc, b, b->of, &of, x, n, err);
 	if (!rc && *b->by)
 		rc = best_of(doc, b, b->by, &by, &y, &m, err);
+	*unit = rc || *b->by ? "" : loom__json_text(loom__compare_metric_of(doc, of, b->metric), "unit");
 	if (rc || !*b->by)
 		return rc;
 	if (strcmp(loom__json_text(loom__compare_metric_of(doc, of, b->metric), "unit"),
@@ -240,7 +242,8 @@ int loom__compare_bars(cJSON *doc, const struct loom__bar *bar, size_t bars, str
 		struct loom__stats_interval is;
 		double *x = NULL;
 		size_t n = 0;
-		int rc = bar_values(doc, b, &x, &n, err);
+		const char *unit;
+		int rc = bar_values(doc, b, &x, &n, &unit, err);
 		if (rc) {
 			free(x);
 			return rc;
@@ -254,6 +257,7 @@ int loom__compare_bars(cJSON *doc, const struct loom__bar *bar, size_t bars, str
 			is.open = LOOM__STATS_OPEN_LOW | LOOM__STATS_OPEN_HIGH;
 		free(x);
 		loom__json_add_text(o, "figure", b->figure);
+		loom__json_add_text(o, "unit", unit);
 		loom__json_add_number(o, "value", value);
 		loom__json_add_number(o, "low", is.open & LOOM__STATS_OPEN_LOW ? NAN : is.low);
 		loom__json_add_number(o, "high", is.open & LOOM__STATS_OPEN_HIGH ? NAN : is.high);
