@@ -23,11 +23,12 @@ sms=$(echo "$doctor" | sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1
 tables=${*:-tasks trees rivals byhand contains both barriers reduce triggers messages requests waits uneven $([ "$gpus" -lt 2 ] || echo scale oneway meet collectives)}
 lines=$D/gpu.lines
 : >"$lines"
-list= bars= have= common=
+list= bars= have= common= dry= folder=0 # folder: each comparison has its confs in one of its own
+mkdir -p "$confs/0"
 
 # conf NAME SETTING...: writes a conf with these settings, SECTION.KEY=VALUE. A later value of a key replaces an earlier one.
 conf() {
-	name=$1
+	to=$confs/$folder/$1.ini
 	shift
 	printf '%s\n' "$@" | awk '{
 		at = index($0, "=")
@@ -47,35 +48,35 @@ conf() {
 			m = split(substr(keys[order[i]], 2), each, "\n")
 			for (k = 1; k <= m; k++) print each[k] " = " value[order[i], each[k]]
 		}
-	}' >"$confs/$name.ini"
+	}' >"$to"
 }
 add() {
-	list="$list $confs/$1.ini" have="$have $1"
+	list="$list $confs/$folder/$1.ini" have="$have $1"
 }
 # own NAME SETTING...: a variant of gpuloom on the first GPU, unless run.devices says otherwise. $common are settings of all.
 own() {
-	name=$1
+	variant=$1
 	shift
-	conf "$name" run.devices=cuda:0 run.warmup=1 run.timeout=60s device.cpu.oversubscribe=yes transport.use=p2p \
+	conf "$variant" run.devices=cuda:0 run.warmup=1 run.timeout=60s device.cpu.oversubscribe=yes transport.use=p2p \
 		scheduler.use=mgws termination.use=counter $common "$@"
-	add "$name"
+	add "$variant"
 }
 # job NAME RANKS METRIC,... SETTING...: a job of several ranks, started once for each sample.
 job() {
-	name=$1 ranks=$2 metrics=$3
+	variant=$1 ranks=$2 metrics=$3
 	shift 3
-	conf "$name-job" run.devices=cuda:0 run.warmup=1 run.samples=5 run.timeout=60s device.cpu.oversubscribe=yes \
+	conf "$variant-job" run.devices=cuda:0 run.warmup=1 run.samples=5 run.timeout=60s device.cpu.oversubscribe=yes \
 		transport.use=p2p scheduler.use=mgws termination.use=counter $common "$@"
-	conf "$name" run.workload=exec run.devices=cpu:0 run.warmup=0 run.timeout=120s device.cpu.workers=1 transport.use=host \
-		"workload.exec.command=$here/job $metrics $G run -n $ranks $confs/$name-job.ini"
-	add "$name"
+	conf "$variant" run.workload=exec run.devices=cpu:0 run.warmup=0 run.timeout=120s device.cpu.workers=1 transport.use=host \
+		"workload.exec.command=$here/job $metrics $G run -n $ranks $confs/$folder/$variant-job.ini"
+	add "$variant"
 }
 # rival NAME METRIC LINE FACTOR PROGRAM [ARGUMENT...]: a program that prints `LINE VALUE` (bench/one), if it is here.
 rival() {
-	name=$1 metric=$2 line=$3 factor=$4 program=$5
-	[ -x "$program" ] || { echo "left out: $name: no program $program" >&2; return; }
+	variant=$1 metric=$2 line=$3 factor=$4
 	shift 4
-	other "$name" "$here/one $metric $line $factor $*"
+	[ -x "$1" ] || { [ -n "$dry" ] || echo "left out: $variant: no program $1" >&2; return; }
+	other "$variant" "$here/one $metric $line $factor $*"
 }
 # other NAME COMMAND: a program that prints metrics as a JSON object.
 other() {
@@ -96,14 +97,14 @@ bar() {
 		bars="$bars
 $1: $2($of)${by:+ / $2($by)}${5:+ $5 $6}"
 	else
-		echo "bar $1 - ${5:-} ${6:-} missing" >>"$lines"
+		[ -n "$dry" ] || echo "bar $1 - ${5:-} ${6:-} missing" >>"$lines"
 	fi
 }
 # compare TABLE [OPTION...]: runs the variants, and prints their table.
 compare() {
 	table=$1 begun=$(date +%s)
 	shift
-	(
+	[ -n "$dry" ] || (
 		IFS='
 '
 		for one in $bars; do set -- "$@" --bar "$one"; done
@@ -111,11 +112,14 @@ compare() {
 		timeout -k 5 "${LIMIT:-120}" "$G" compare $list --allow-mismatch=workload --blocks "${BLOCKS:-20}" \
 			--samples-per-block 2 --budget "${BUDGET:-45s}" --spread 0 --json "$D/gpu-$table.json" "$@"
 	) >"$D/gpu-$table.txt" || echo "gpu-$table: no comparison" >&2
-	echo "gpu-$table: $(($(date +%s) - begun)) s" >&2
-	printf '\n'
-	grep -v '^bar \|^figure ' "$D/gpu-$table.txt"
-	grep '^bar \|^figure ' "$D/gpu-$table.txt" >>"$lines"
-	list= bars= have= common=
+	if [ -z "$dry" ]; then
+		echo
+		grep -v '^bar \|^figure ' "$D/gpu-$table.txt"
+		grep '^bar \|^figure ' "$D/gpu-$table.txt" >>"$lines"
+		echo "gpu-$table: $(($(date +%s) - begun)) s" >&2
+	fi
+	list= bars= have= common= folder=$((folder + 1))
+	mkdir -p "$confs/$folder"
 }
 # compiled NAME [FLAG...]: compiles bench/NAME.cu, unless BUILD/bench has it, and sets $program.
 compiled() {
@@ -201,7 +205,7 @@ t_barriers() { # to the vendor's barrier of a grid
 		blocks=${shape% *} threads=${shape#* }
 		own auto run.workload=barrier barrier.use=auto workload.barrier.scope=device workload.barrier.few=128 \
 			workload.barrier.difference=1280 device.cuda.workers=$((blocks * sms)) device.cuda.lanes=$threads
-		rival grid-sync latency grid_us 1e-6 "$program" grid $blocks $threads
+		rival grid-sync latency:less:ns grid_us 1e3 "$program" grid $blocks $threads
 		bar barrier_${blocks}x${threads}_to_grid_sync latency auto grid-sync '<=' 1
 		compare barriers-$blocks-$threads --metric latency
 	done
@@ -213,7 +217,7 @@ t_reduce() {
 		[ $floats != 4096 ] || way=worker
 		own $way run.workload=reduce barrier.use=auto workload.reduce.floats=$floats workload.reduce.way=$way \
 			device.cuda.workers=$((2 * sms)) device.cuda.lanes=256 device.cuda.carveout=10
-		rival cub by_$way cub_us 1e-6 "$program" $floats
+		rival cub by_$way:less:ns cub_us 1e3 "$program" $floats
 		bar reduce_${floats}_to_cub by_$way $way cub '<=' 1.05
 		compare reduce-$floats --metric by_$way
 	done
@@ -227,7 +231,7 @@ t_triggers() { # triggers that the NIC counted; the floor is the rate of the lin
 	own warp device.cuda.workers=1 workload.msgrate.by=item workload.msgrate.fires=1000000
 	own all device.cuda.workers=$sms workload.msgrate.by=mixed workload.msgrate.fires=100000
 	for one in lane warp; do
-		rival stores-$one $nic:more:1/s stores_$one 1 "$program" stores_$one
+		rival stores-$one $nic:more:triggers/s stores_$one 1 "$program" stores_$one
 		bar trigger_${one}_to_stores $nic $one stores-$one '>=' 0.5
 	done
 	bar trigger_all_per_s $nic all
@@ -265,7 +269,7 @@ t_waits() { # from the release by a CPU until its consumer on the GPU goes on, b
 		device.cuda.worker=warp device.cuda.warps=16 device.cuda.workers=$((32 * sms)) workload.resume.of=16
 		workload.resume.computing=8 workload.resume.work=4000 workload.resume.iterations=$((160 * sms))"
 	for one in poll backoff warp; do own $one sync.use=$one workload.resume.waiters=8; done
-	rival round-trip resumed_p50 round_trip_us 1e-6 "$program" round_trip_us
+	rival round-trip resumed_p50:less:ns round_trip_us 1e3 "$program" round_trip_us
 	bar resume_to_round_trip resumed_p50 warp round-trip '<=' 2
 	bar resume_warp_to_poll resumed_p50 warp poll
 	compare waits --metric resumed_p50
@@ -302,7 +306,7 @@ t_oneway() {
 		job peer 2 one_way_p50 run.workload=pingpong trigger.use=peer workload.pingpong.bytes=$1 device.cuda.lanes=$2 \
 			device.cuda.workers=1 workload.pingpong.rounds=2000
 		for library in nvshmem lsa; do
-			rival $library one_way_p50 ${library}_put_$1_us 1e-6 "$D/gpu_$library" put $1
+			rival $library one_way_p50:less:ns ${library}_put_$1_us 1e3 "$D/gpu_$library" ${library}_put_$1_us
 		done
 		bar oneway_$1_us one_way_p50 peer
 		bar oneway_$1_to_best one_way_p50 peer 'nvshmem|lsa' '<=' 1
@@ -314,7 +318,7 @@ t_meet() {
 		job ranks 2 latency run.workload=barrier barrier.use=auto workload.barrier.scope=job trigger.use=peer \
 			workload.barrier.few=128 workload.barrier.difference=1280 device.cuda.workers=$workers
 		for library in nvshmem lsa; do
-			rival $library latency ${library}_meet_${workers}_us 1e-6 "$D/gpu_$library" meet $workers
+			rival $library latency:less:ns ${library}_meet_${workers}_us 1e3 "$D/gpu_$library" ${library}_meet_${workers}_us
 		done
 		bar meet_${workers}_us latency ranks
 		bar meet_${workers}_to_best latency ranks 'nvshmem|lsa' '<=' 1
@@ -324,6 +328,7 @@ t_meet() {
 
 # An allreduce of bfloat16 in a CUDA graph, launch of the node included; NVLink multicast is off for all. The program takes turns.
 t_collectives() {
+	[ -z "$dry" ] || return 0
 	nccl=$(python3 -c 'import nvidia.nccl as n; print(list(n.__path__)[0])' 2>/dev/null)
 	LD_LIBRARY_PATH="${nccl:+$nccl/lib:}${LD_LIBRARY_PATH-}" "$D/comm" "$B/plugins" cuda 67108864 "$gpus" |
 		BENCH_COMMAND="bench/gpu.sh build collectives" python3 "$here/figures.py" "$B" "gpu-collectives-$gpus" |
@@ -331,13 +336,25 @@ t_collectives() {
 	grep '^bar \|^figure ' "$D/gpu-collectives.txt" >>"$lines"
 }
 
-for t in $tables; do
-	case $t in
-	tasks | trees | rivals | byhand | contains | both | barriers | reduce | triggers | messages | requests | waits | uneven) ;;
-	scale | oneway | meet | collectives) [ "$gpus" -gt 1 ] || { echo "left out: $t needs two GPUs" >&2; continue; } ;;
-	*) echo "no table '$t'" >&2; exit 2 ;;
-	esac
-	t_"$t"
-done
+# all_tables: calls the functions of the tables.
+all_tables() {
+	for t in $tables; do
+		case $t in
+		tasks | trees | rivals | byhand | contains | both | barriers | reduce | triggers | messages | requests | waits | uneven) ;;
+		scale | oneway | meet | collectives) [ "$gpus" -gt 1 ] || { echo "left out: $t needs two GPUs" >&2; continue; } ;;
+		*) echo "no table '$t'" >&2; exit 2 ;;
+		esac
+		t_"$t"
+	done
+}
+# Compiles the programs of all variants, on all cores, so that no comparison waits for a compiler.
+rm -rf "$confs"/[0-9]*
+mkdir -p "$confs/0"
+dry=yes
+all_tables
+find "$confs" -name '*.ini' | xargs grep -L '^workload = exec' | grep -v -- '-job.ini' |
+	xargs -P "$(nproc)" -I{} timeout 120 "$G" run {} --quiet --samples 1 --set run.warmup=0 >"$D/gpu-programs.txt" 2>&1
+dry= folder=0
+all_tables
 echo
 cat "$lines"
