@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Measures this machine's GPUs: comparisons of `gpuloom compare`, in which gpuloom and its rivals take turns.
 #   bench/gpu.sh BUILD [TABLE...]
-# Tables of one GPU: tasks trees rivals byhand contains both barriers reduce triggers messages requests waits uneven. Of two GPUs
+# Tables of one GPU: tasks trees rivals byhand contains both barriers reduce triggers messages requests waits cost uneven. Of two GPUs
 # and more: scale oneway meet collectives. Default: all that the GPUs here allow.
 # Writes BUILD/bench/gpu-TABLE*.json, which bench/keep reads, and ends with `bar NAME VALUE >=|<= TARGET ok|short` and
 # `figure NAME VALUE`.
@@ -20,7 +20,7 @@ doctor=$("$G" doctor) || exit
 gpus=${GPUS:-$(echo "$doctor" | grep -c '^cuda: GPU [0-9]*  *ok')}
 [ "$gpus" -gt 0 ] || { echo 'no usable NVIDIA GPU here' >&2; exit 77; }
 sms=$(echo "$doctor" | sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p')
-tables=${*:-tasks trees rivals byhand contains both barriers reduce triggers messages requests waits uneven $([ "$gpus" -lt 2 ] || echo scale oneway meet collectives)}
+tables=${*:-tasks trees rivals byhand contains both barriers reduce triggers messages requests waits cost uneven $([ "$gpus" -lt 2 ] || echo scale oneway meet collectives)}
 lines=$D/gpu.lines
 : >"$lines"
 list= bars= have= common= dry= folder=0 # folder: each comparison has its confs in one of its own
@@ -251,17 +251,16 @@ t_requests() {
 	common='run.workload=requests_storm qos.use=monolithic workload.requests_storm.service=nothing workload.requests.settle=0'
 	own poll qos.notify=poll device.cuda.workers=1 workload.requests.outstanding=1 workload.requests_storm.requests=100000
 	own hybrid qos.notify=hybrid device.cuda.workers=1 workload.requests.outstanding=1 workload.requests_storm.requests=100000
-	bar request_waited_us seconds poll
-	bar request_hybrid_to_poll seconds hybrid poll '<=' 1.2
-	compare requests-one
-	common="$common qos.notify=poll"
+	bar request_waited_us request poll
+	bar request_hybrid_to_poll request hybrid poll '<=' 1.2
+	compare requests-one --metric seconds,request --derive 'request = seconds / 100000 [s, less]'
 	common='run.workload=requests_storm qos.use=monolithic workload.requests_storm.service=nothing workload.requests.settle=0
 		qos.notify=poll workload.requests_storm.requests=4000000'
 	own some device.cuda.workers=$sms
 	own all
-	bar request_some_s seconds some
-	bar request_all_s seconds all
-	compare requests-many
+	bar request_some_per_s requests_per_s some
+	bar request_all_per_s requests_per_s all
+	compare requests-many --metric seconds,requests_per_s --derive 'requests_per_s = 4000000 / seconds [requests/s, more]'
 }
 t_waits() { # from the release by a CPU until its consumer on the GPU goes on, beside warps that compute
 	compiled gpu_link -I"$here"
@@ -278,9 +277,80 @@ t_waits() { # from the release by a CPU until its consumer on the GPU goes on, b
 	bar resume_computing compute_s alone beside '>=' 0.98
 	compare waits-beside --metric compute_s
 }
-# Attention of sequences with different lengths, and experts with different numbers of tokens, beside bench/rivals.
+# Attention of sequences with different lengths, and experts with different numbers of tokens, beside bench/rivals. The server of
+# the rivals in PyTorch and Triton makes them once, and answers with a sample at a time.
 t_uneven() {
-	:
+	socket=$D/rivals.sock jobs=$D/rivals.txt laws=${UNEVEN_LAWS:-equal zipf two} skews=${UNEVEN_SKEWS:-equal zipf}
+	compiled gpu_uneven
+	{
+		for law in $laws; do
+			for one in ${UNEVEN_RIVALS:-padded flex varlen triton}; do echo "${law}_$one attention.$one law=$law"; done
+		done
+		for skew in $skews; do
+			for one in grouped padded; do echo "${skew}_experts_$one experts.$one skew=$skew"; done
+		done
+	} >"$jobs"
+	if [ -z "$dry" ]; then
+		rm -f "$socket"
+		python3 "$here/rivals/serve.py" "$socket" "$jobs" >"$D/rivals.log" 2>&1 &
+		server=$!
+		trap 'kill $server 2>/dev/null' EXIT
+		until grep -q '^ready' "$D/rivals.log"; do
+			kill -0 $server 2>/dev/null || { echo "left out: PyTorch's rivals: $(tail -n 1 "$D/rivals.log")" >&2; break; }
+			sleep 1
+		done
+		grep '^#' "$D/rivals.log" >&2
+	fi
+	for law in $laws; do
+		python3 -c "import sys; sys.path.insert(0, '$here/rivals'); import laws
+print(*laws.lengths('$law', 2048, 64, 1), sep='\n')" >"$D/lengths-$law"
+		for one in 'plan 4096' 'mgws 1024' 'static 1024' 'counter 1024'; do
+			own "${one% *}" run.workload=ragged run.seed=1 scheduler.use="${one% *}" workload.ragged.law="$law" \
+				workload.ragged.sequences=64 workload.ragged.length=2048 workload.ragged.heads=32 \
+				workload.ragged.kv_heads=8 workload.ragged.dim=128 workload.ragged.chunk="${one#* }" device.cuda.lanes=128
+			bar ragged_${law}_${one% *} bytes_per_s "${one% *}"
+		done
+		for one in counter grid; do other plain-$one "$program $one $D/lengths-$law 1024"; done
+		for one in ${UNEVEN_RIVALS:-padded flex varlen triton}; do
+			[ -n "$dry" ] || ! "$here/rivals/ask.py" "$socket" ${law}_$one >"$D/rivals.one" 2>&1 || other $one "$here/rivals/ask.py $socket ${law}_$one"
+		done
+		bar ragged_${law}_to_plain seconds 'plain-counter|plain-grid' 'plan|mgws|static|counter' '>=' 1
+		bar ragged_${law}_to_libraries seconds 'padded|flex|varlen|triton' 'plan|mgws|static|counter' '>=' 1
+		for one in padded flex varlen triton; do bar ragged_${law}_$one seconds $one; done
+		compare uneven-$law --metric seconds
+	done
+	for skew in $skews; do
+		for one in counter plan mgws; do
+			own $one run.workload=experts run.seed=1 scheduler.use=$one workload.experts.experts=64 workload.experts.tokens=256 \
+				workload.experts.dim=1024 workload.experts.hidden=2048 workload.experts.skew=$skew workload.experts.rows=128 \
+				workload.experts.checked=4 device.cuda.lanes=128
+		done
+		for one in grouped padded; do
+			[ -n "$dry" ] || ! "$here/rivals/ask.py" "$socket" ${skew}_experts_$one >"$D/rivals.one" 2>&1 ||
+				other $one "$here/rivals/ask.py $socket ${skew}_experts_$one"
+		done
+		bar experts_${skew}_to_libraries seconds 'grouped|padded' 'counter|plan|mgws' '>=' 0.9
+		compare uneven-experts-$skew --metric seconds
+	done
+	[ -n "$dry" ] || kill $server 2>/dev/null
+}
+# collected NAME COMMAND... [-- FIGURE RELATION TARGET...]: a program that takes turns itself and prints lines `sample`.
+collected() {
+	[ -z "$dry" ] || return 0
+	into=$1
+	shift
+	"$@" >"$D/gpu-$into.samples" || echo "gpu-$into: $1 failed" >&2
+	BENCH_COMMAND="bench/gpu.sh build $t" python3 "$here/figures.py" "$B" "gpu-$into" ${targets-} <"$D/gpu-$into.samples" >"$D/gpu-$into.txt"
+	targets=
+	echo
+	grep -v '^bar \|^figure ' "$D/gpu-$into.txt"
+	grep '^bar \|^figure ' "$D/gpu-$into.txt" >>"$lines"
+}
+t_cost() { # from a task of a worker to the next one; runs of ten tasks for an embedding program
+	compiled gpu_tax -I"$here" -L"$B" -lgpuloom -Xlinker -rpath="$B"
+	collected cost "$program" "$B" 20
+	targets=
+	[ ! -x "$D/embed" ] || collected embed "$D/embed" 1000 cuda:0
 }
 
 # ---- two GPUs and more ----------------------------------------------------------------------------------
@@ -300,7 +370,20 @@ t_scale() {
 		compare scale-${2##*=}
 	done
 }
+# libraries: compiles the rivals with NVSHMEM and NCCL's device API, if the wheels of NVIDIA are here. They run without NVLink multicast.
+libraries() {
+	export NVSHMEM_DISABLE_NVLS=1 NCCL_NVLS_ENABLE=0
+	shmem=$(wheel nvshmem) nccl=$(wheel nccl)
+	export LD_LIBRARY_PATH="${nccl:+$nccl/lib:}${shmem:+$shmem/lib:}${LD_LIBRARY_PATH-}"
+	[ -z "$dry" ] || [ -z "$nccl" ] || compiled gpu_lsa -I"$nccl/include" -L"$nccl/lib" -l:libnccl.so.2
+	[ -z "$dry" ] || [ -z "$shmem" ] ||
+		compiled gpu_nvshmem -rdc=true -I"$shmem/include" -L"$shmem/lib" -lnvshmem_device -l:libnvshmem_host.so.3
+}
+wheel() {
+	python3 -c "import nvidia.$1 as n; print(list(n.__path__)[0])" 2>/dev/null
+}
 t_oneway() {
+	libraries
 	for shape in '8 32' '4096 512' '65536 1024'; do
 		set -- $shape
 		job peer 2 one_way_p50 run.workload=pingpong trigger.use=peer workload.pingpong.bytes=$1 device.cuda.lanes=$2 \
@@ -314,6 +397,7 @@ t_oneway() {
 	done
 }
 t_meet() {
+	libraries
 	for workers in 1 $sms $((8 * sms)); do
 		job ranks 2 latency run.workload=barrier barrier.use=auto workload.barrier.scope=job trigger.use=peer \
 			workload.barrier.few=128 workload.barrier.difference=1280 device.cuda.workers=$workers
@@ -326,21 +410,32 @@ t_meet() {
 	done
 }
 
-# An allreduce of bfloat16 in a CUDA graph, launch of the node included; NVLink multicast is off for all. The program takes turns.
-t_collectives() {
-	[ -z "$dry" ] || return 0
-	nccl=$(python3 -c 'import nvidia.nccl as n; print(list(n.__path__)[0])' 2>/dev/null)
-	LD_LIBRARY_PATH="${nccl:+$nccl/lib:}${LD_LIBRARY_PATH-}" "$D/comm" "$B/plugins" cuda 67108864 "$gpus" |
-		BENCH_COMMAND="bench/gpu.sh build collectives" python3 "$here/figures.py" "$B" "gpu-collectives-$gpus" |
-		tee "$D/gpu-collectives.txt" | grep -v '^bar \|^figure '
-	grep '^bar \|^figure ' "$D/gpu-collectives.txt" >>"$lines"
+t_collectives() { # allreduce of bfloat16 in a CUDA graph, launch of the node included; NVLink multicast is off for all
+	libraries
+	collected collectives-$gpus in_turns "$D/comm" "$B/plugins" cuda 67108864 "$gpus"
+}
+# in_turns COMMAND...: adds the number of ranks to the names of bench/comm, and the ratios to the fastest rival of each turn.
+in_turns() {
+	"$@" | awk -v n="$gpus" '$1 != "sample" { print; next } {
+		split($2, part, "_")
+		print "sample comm" n "_" part[2] "_" part[3] "_us", $3, $4
+		at = part[3] " " $3
+		if (part[2] == "gpuloom") own[at] = $4
+		else if (!(at in best) || $4 < best[at]) best[at] = $4
+	}
+	END {
+		for (at in own) if (at in best) {
+			split(at, part, " ")
+			print "sample comm" n "_" part[1] "_to_fastest", part[2], own[at] / best[at]
+		}
+	}'
 }
 
 # all_tables: calls the functions of the tables.
 all_tables() {
 	for t in $tables; do
 		case $t in
-		tasks | trees | rivals | byhand | contains | both | barriers | reduce | triggers | messages | requests | waits | uneven) ;;
+		tasks | trees | rivals | byhand | contains | both | barriers | reduce | triggers | messages | requests | waits | cost | uneven) ;;
 		scale | oneway | meet | collectives) [ "$gpus" -gt 1 ] || { echo "left out: $t needs two GPUs" >&2; continue; } ;;
 		*) echo "no table '$t'" >&2; exit 2 ;;
 		esac
