@@ -417,10 +417,12 @@ t_collectives() { # allreduce of bfloat16 in a CUDA graph, launch of the node in
 # in_turns COMMAND...: adds the number of ranks to the names of bench/comm, and the ratios to the fastest rival of each turn.
 in_turns() {
 	"$@" | awk -v n="$gpus" '$1 != "sample" { print; next } {
-		split($2, part, "_")
-		print "sample comm" n "_" part[2] "_" part[3] "_us", $3, $4
-		at = part[3] " " $3
-		if (part[2] == "gpuloom") own[at] = $4
+		name = $2
+		sub(/^comm_/, "", name)
+		print "sample comm" n "_" name, $3, $4
+		sub(/_us$/, "", name)
+		at = substr(name, match(name, /[0-9]+$/)) " " $3
+		if (name ~ /^gpuloom/) own[at] = $4
 		else if (!(at in best) || $4 < best[at]) best[at] = $4
 	}
 	END {
