@@ -182,4 +182,8 @@ run mgws memset 4 'compute capability 6.0: 7.0 or later' old-gpu
 run mgws memset 2 "unknown key 'nvrtc' in .device.gpu.; it belongs in .device.cuda." none --set device.gpu.nvrtc=x
 run mgws memset 4 'nvrtc = in' none --set device.cuda.nvrtc=/nonexistent/libnvrtc.so
 refused_runs
+
+# Variants that fill the GPU take turns on it: the workers of one would wait for ever for those of another to leave.
+expect 0 'static ' env FAKE_GPU=atomics "$G" compare "$tmp/gpu.ini" --set run.workload=memset --vary scheduler.use=mgws,static \
+	--blocks 2 --samples-per-block 2 --spread 0s --aa
 finish

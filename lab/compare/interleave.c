@@ -27,6 +27,24 @@ static int stopped(const struct loom__interleave *x)
 	return __atomic_load_n(&x->stop, __ATOMIC_RELAXED) != 0;
 }
 
+int loom__holds_gpu(const struct loom_stack *s)
+{
+	uint32_t d = 0;
+	while (d < s->layout.devices && (s->shape[d].kind != LOOM_ON_GPU || s->shape[d].flags & LOOM_SHAPE_PERSISTENT))
+		d++;
+	return d < s->layout.devices;
+}
+
+/* Retires the stack that holds a GPU, unless it is `next`. */
+static int release_gpu(struct loom__interleave *x, const struct loom_stack *next, struct loom_error *err)
+{
+	struct loom_stack *s = x->holder;
+	if (!s || s == next)
+		return 0;
+	x->holder = NULL;
+	return loom__stack_retire(s, err);
+}
+
 static int execute(struct loom__interleave *x, unsigned arm, int warmup, struct loom_error *err)
 {
 	static const struct timespec settle = {.tv_nsec = SETTLE_NS};
@@ -34,9 +52,15 @@ static int execute(struct loom__interleave *x, unsigned arm, int warmup, struct 
 	if (stopped(x))
 		return LOOM__FAIL(err, LOOM_EINTR, "interrupted after %u of %u blocks", x->blocks,
 				  x->design.blocks);
+	int rc = 0;
+	if (loom__holds_gpu(a->stack)) {
+		rc = release_gpu(x, a->stack, err);
+		x->holder = a->stack;
+		rc = rc ? rc : loom__stack_launch(a->stack, err);
+	}
 	nanosleep(&settle, NULL); /* a signal shortens the pause, which is harmless */
 	__atomic_store_n(&x->running, a->stack, __ATOMIC_RELAXED);
-	int rc = loom__stack_sample(a->stack, a->result, warmup, err);
+	rc = rc ? rc : loom__stack_sample(a->stack, a->result, warmup, err);
 	__atomic_store_n(&x->running, NULL, __ATOMIC_RELAXED);
 	if (!rc && x->derived)
 		rc = loom__derived_sample(x->derived, &a->result->sample[a->result->samples - 1], err);
@@ -124,6 +148,7 @@ static int reopen_all(struct loom__interleave *x, uint32_t number, unsigned *ord
 {
 	int rc = 0;
 	loom__stats_block_order(~x->design.seed, number, LOOM__STATS_RANDOM, x->arms, order);
+	x->holder = NULL;
 	for (int open = 0; open < 2; open++)
 		for (unsigned a = 0; a < x->arms && !rc; a++)
 			rc = x->reopen(x->arg, x, order[a], open, err);
@@ -177,5 +202,7 @@ int loom__interleave_run(struct loom__interleave *x, struct loom_error *err)
 			rc = x->check(x->arg, x, err);
 	}
 	free(order);
-	return rc;
+	struct loom_error ending;
+	int ended = release_gpu(x, NULL, rc ? &ending : err);
+	return rc ? rc : ended;
 }

@@ -30,7 +30,7 @@ struct loom__design {
 };
 
 struct loom__arm {
-	struct loom_stack *stack; /* prepared and launched */
+	struct loom_stack *stack; /* prepared, and launched unless it holds a GPU */
 	struct loom_result *result;
 };
 
@@ -43,6 +43,7 @@ struct loom__interleave {
 	uint32_t blocks; /* number of complete blocks; each has arms * per_block entries at the front of `slot` */
 	int out_of_budget;
 	uint64_t began_ns;
+	struct loom_stack *holder;  /* the launched stack that holds a GPU, or NULL */
 	unsigned stop;              /* number of stop requests; atomic, for loom__interleave_stop() */
 	struct loom_stack *running; /* the stack whose sample is in progress, or NULL; atomic */
 	/* Called after the first block, when all variants have samples. An error ends the run. May be NULL. */
@@ -59,6 +60,11 @@ struct loom__interleave {
 /* Runs warm-ups, then blocks. The caller sets design, arm and arms, zeroes the other members, and frees `slot`. Returns
  * 0, LOOM_EINTR after a stop, or the error of a failed execution. Complete blocks are valid in all cases. */
 int loom__interleave_run(struct loom__interleave *x, struct loom_error *err);
+
+/* Returns whether the workers of a launched stack keep a GPU busy between samples. Workers of another stack could not start
+ * there, and calls of the driver that open one could wait for ever. So such a stack is launched for its samples alone, and
+ * retired before the next variant's. */
+int loom__holds_gpu(const struct loom_stack *s);
 
 /* Stops the run after the current sample. A second call stops it at once, like loom_stack_stop(). Async-signal-safe. */
 void loom__interleave_stop(struct loom__interleave *x);

@@ -105,8 +105,8 @@ FAKE(cuDeviceGetAttribute, (int *value, CUdevice_attribute which, CUdevice devic
 		 * LOOM_SHAPE_PRODUCTS. */
 		{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, wrong("old-gpu") ? 6 : wrong("hopper") ? 9 : 7},
 		{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, wrong("old-gpu") || wrong("hopper") ? 0 : 5},
-		{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 2},
-		{CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 4},
+		{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, FAKE_MULTIPROCESSORS},
+		{CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, FAKE_BLOCKS},
 		{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
 		{CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536},
 		{CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 65536},
@@ -177,7 +177,7 @@ FAKE(cuFuncGetAttribute, (int *value, CUfunction_attribute which, CUfunction fun
 FAKE(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute which, int value))
 FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, CUfunction function, int threads,
      size_t shared),
-	*blocks = wrong("small") ? 1 : 4;)
+	*blocks = wrong("small") ? 1 : FAKE_BLOCKS;)
 FAKE(cuStreamCreate, (CUstream *stream, unsigned flags),
 	*stream = calloc(1, sizeof(struct stream));)
 FAKE(cuStreamDestroy, (CUstream stream), fake_destroy((struct stream *)stream);)

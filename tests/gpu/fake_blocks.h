@@ -201,11 +201,34 @@ static void *block_main(void *arg)
 	return NULL;
 }
 
+/* As on a GPU, a kernel starts when its blocks fit beside those of other kernels, which may never be. The GPUs of the fake
+ * driver share their room. */
+static uint32_t resident_blocks;
+enum { FAKE_MULTIPROCESSORS = 2, FAKE_BLOCKS = 4 }; /* FAKE_BLOCKS: most blocks of a multiprocessor */
+
+static uint32_t fake_room(void)
+{
+	return FAKE_MULTIPROCESSORS * FAKE_BLOCKS * (wrong("two-gpus") || fake_has_ranks() ? 2 : 1);
+}
+
+static void await_room(uint32_t blocks, const uint32_t *failed)
+{
+	while (!__atomic_load_n(failed, __ATOMIC_ACQUIRE)) {
+		uint32_t now = __atomic_load_n(&resident_blocks, __ATOMIC_ACQUIRE);
+		if (now && now + blocks > fake_room())
+			usleep(50);
+		else if (__atomic_compare_exchange_n(&resident_blocks, &now, now + blocks, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			return;
+	}
+	__atomic_fetch_add(&resident_blocks, blocks, __ATOMIC_ACQ_REL);
+}
+
 /* Runs the kernel, and returns when all its blocks have ended. */
 static void blocks_run(const struct block_program *program, uint32_t blocks, uint32_t threads, const void *parameter,
 		       uint32_t *failed)
 {
 	struct block *all = NULL, *b;
+	await_room(blocks, failed);
 	for (uint32_t i = 0; i < blocks; i++) {
 		b = take_block(threads);
 		b->view.index.x = i;
@@ -229,6 +252,7 @@ static void blocks_run(const struct block_program *program, uint32_t blocks, uin
 		pthread_join(b->thread, NULL);
 		give_block(b);
 	}
+	__atomic_fetch_sub(&resident_blocks, blocks, __ATOMIC_ACQ_REL);
 }
 
 #endif

@@ -97,6 +97,7 @@ FAKE_FN int wrong(const char *what)
 	return set && !strcmp(set, what);
 }
 
+FAKE_FN int fake_has_ranks(void);
 #include "fake_blocks.h"
 
 /* ---- modules ---- */

@@ -60,7 +60,7 @@ FAKE(hipFuncGetAttribute, (int *value, hipFunction_attribute which, hipFunction_
 	*value = which == HIP_FUNC_ATTRIBUTE_NUM_REGS ? 64 : 0;)
 FAKE(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, hipFunction_t function, int
      threads, size_t shared),
-	*blocks = wrong("small") ? 1 : 4;)
+	*blocks = wrong("small") ? 1 : FAKE_BLOCKS;)
 FAKE(hipDeviceSetLimit, (int limit, size_t value),
 	return limit == 0 && value < 1u << 20 ? hipSuccess : hipErrorInvalidValue;)
 
@@ -105,7 +105,7 @@ FAKE(hipGetDevicePropertiesR0600, (void *properties, int device),
 FAKE(hipDeviceGetAttribute, (int *value, hipDeviceAttribute_t which, int device),
 	const struct fake_attribute rows[] = {
 		{hipDeviceAttributeWarpSize, 64},
-		{hipDeviceAttributeMultiprocessorCount, 2},
+		{hipDeviceAttributeMultiprocessorCount, FAKE_MULTIPROCESSORS},
 		{hipDeviceAttributeMaxThreadsPerBlock, 1024},
 		{hipDeviceAttributeMaxThreadsPerMultiProcessor, 2048},
 		{hipDeviceAttributeMaxBlocksPerMultiProcessor, 4},

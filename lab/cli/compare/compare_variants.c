@@ -121,7 +121,7 @@ static int open_stack(const struct loom__cli *cli, const struct loom__compare_ar
 	int rc = loom__stack_open(plan, &params, &v->stack, &err);
 	if (!rc)
 		rc = loom__stack_prepare(v->stack, &err);
-	if (!rc)
+	if (!rc && !loom__holds_gpu(v->stack))
 		rc = loom__stack_launch(v->stack, &err);
 	if (rc)
 		loom__say_error(cli, "%s: %s", v->label, err.text);
