@@ -444,12 +444,24 @@ $B/bench/embed: bench/embed.c bench/embed_tbb.cpp bench/embed.h bench/times.h $B
 	$Qg++ -std=c++17 -O2 -Wall -Wextra -I. -c bench/embed_tbb.cpp -o $@_tbb.o
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< $@_tbb.o $B/libgpuloom.a $(CORE_LIBS) \
 	  $(addprefix -l,$(if $(wildcard /usr/include/oneapi/tbb/task_arena.h),tbb) stdc++) -o $@
+EMBED_ON = embed_$(if $(EMBED_QUICK),quick_)$(if $(word 2,$(DEVICES)),two_)
+EMBED_TARGETS = $(if $(DEVICES),$(foreach n,1 132 all,$(EMBED_ON)launched_$(n)_us '<=' $(if $(word 2,$(DEVICES)),25,20) \
+  $(EMBED_ON)resident_$(n)_us '<=' $(if $(word 2,$(DEVICES)),25,8)),\
+  embed_run_over_pool '<=' 1 embed_run_us '<=' 5 embed_caller_over_tbb '<=' 1)
 bench-embed: all ## cost of a run for an embedding program, against a thread pool and oneTBB; DEVICES='cuda:0 cuda:1': on GPUs
 	tools/deps bench
 	$(MAKE) $B/bench/embed
-	$B/bench/embed $B/bench/embed.json $(if $(DEVICES),$(or $(RUNS),1000) '$(DEVICES)',$(RUNS)) >$B/bench/embed.txt
-	@cat $B/bench/embed.txt
-.PHONY: bench-embed
+	$B/bench/embed $(if $(DEVICES),$(or $(RUNS),1000) '$(DEVICES)',$(RUNS)) >$B/bench/embed.txt
+	BENCH_COMMAND="$(if $(EMBED_QUICK),EMBED_QUICK=1 )make bench-embed$(if $(DEVICES), DEVICES='$(DEVICES)')" \
+	  python3 bench/figures.py $B $(if $(DEVICES),$(EMBED_ON)gpu,embed) $(EMBED_TARGETS) <$B/bench/embed.txt
+NVCC ?= nvcc
+TAXED := static counter plan mgws
+bench-tax: all ## cost of a task of each scheduler on a GPU, against launches of the same body
+	@mkdir -p $B/bench
+	$(NVCC) -O3 -std=c++20 -arch=native -I$B/include bench/gpu_tax.cu -L$B -lgpuloom -Xlinker -rpath=$(abspath $B) -o $B/bench/gpu_tax
+	$B/bench/gpu_tax $B $(or $(REPEATS),20) >$B/bench/tax.txt
+	BENCH_COMMAND='make bench-tax' python3 bench/figures.py $B tax $(foreach s,$(TAXED),handoff_$(s)_us '<=' 0.6 tax_$s '<=' 1.03) <$B/bench/tax.txt
+.PHONY: bench-embed bench-tax
 $B/bench/comm: bench/comm.c $B/libgpuloom.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)

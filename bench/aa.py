@@ -4,20 +4,26 @@
 a planted difference.
 
     bench/aa.py [BUILD] [--for SECONDS] [--spinners N] [--jobs NAME,NAME] [--only same|planted]
-    bench/aa.py [BUILD] --rules [--pairs N] [--for SECONDS] [--spinners N]
+    bench/aa.py [BUILD] --rules [--pairs N] [--planted PERCENT,...] [--for SECONDS] [--spinners N]
+    bench/aa.py [BUILD] --quick
 
 Nine jobs of 0.5 ms to 1 s are compared with themselves. Half of these trials use the best sample of each block. Six jobs of
 10 ms and longer are compared with 3 % more work, always by the best sample, as docs/compare.md advises for loaded machines.
 A trial has 20 blocks, or more for two of the jobs. Meanwhile other programs are busy half of the time, in bursts of up to
 0.1 s (none with --spinners 0). Every trial is recorded at once. --for ends the program after the given time, and the next
 call continues. --jobs selects jobs, separated by commas. --only same omits the planted differences. On two cores all trials
-take two and a half hours, a third of it for the equal variants. The last lines are `bar NAME VALUE RELATION TARGET ok|short`.
+take two and a half hours, a third of it for the equal variants. The last lines are `bar NAME VALUE RELATION TARGET ok|short`. The counts go to
+BUILD/bench/aa.json.
 
 --rules judges the same samples by several rules: that of gpuloom, Welch's t-test as in hyperfine's scripts/welch_ttest.py
 (p < 0.05), and that of nvbench's nvbench_compare.py (the means differ by more than the smaller relative standard deviation).
-N pairs (200) of equal variants are interleaved by `gpuloom compare`, and N pairs are run one after the other by `gpuloom run`,
-as the other two programs do. The output has the number of false claims, and how many pairs are judged as slower if all times
-of the second variant are multiplied by 1.03. Pairs are recorded with their samples, in BUILD/bench/aa-rules.jsonl.
+N pairs (200) are interleaved by `gpuloom compare`, and N pairs are run one after the other by `gpuloom run`, as the other two
+programs do. They are equal pairs, of which every claim is false, and N of each --planted difference: the second variant has
+1, 2 or 3 percent more work. The output has the number of false claims, and of the pairs that are judged as slower. Pairs are
+recorded with their samples in BUILD/bench/aa-rules.jsonl, and the counts go to BUILD/bench/aa-rules.json.
+
+--quick is --rules with 100 pairs of one job of 1.5 ms, without background load, for at most ten minutes; on two idle cores all
+pairs end in this time.
 """
 import argparse
 import hashlib
@@ -30,7 +36,7 @@ import subprocess
 import sys
 import time
 
-from figures import facts
+from figures import count, finish
 
 SPELLS = """
 import os, random, time
@@ -132,16 +138,8 @@ def read_journal(path, key):
     return [t for t in lines if t['part'] in key and t['key'] == key[t['part']]]
 
 
-def share_of(trials, words, metrics=None):
-    hits = sum(any(v in words for m, v in t['verdicts'].items() if not metrics or m in metrics)
-               for t in trials)
-    return hits / len(trials) if trials else float('nan')
-
-
-def bar(figure, value, relation, target):
-    ok = value <= target if relation == '<=' else value >= target
-    print(f'bar {figure} {value:.4g} {relation} {target:g} {"ok" if ok else "short"}')
-    return {'figure': figure, 'value': value, 'relation': relation, 'target': target, 'ok': ok}
+def hits(trials, words):
+    return sum(any(v in words for v in t['verdicts'].values()) for t in trials)
 
 
 def tell(name, trials):
@@ -157,12 +155,12 @@ def tell(name, trials):
 
 # ---- several rules on the same samples --------------------------------------------------------------
 
-RULE_JOBS = {
-    'memset_100k': ['conf/memset.ini', '--set', 'workload.memset.tasks=100000'],
-    'fib': ['conf/fib.ini', '--set', 'workload.fib.n=22'],
-    'uts': ['conf/uts.ini', '--set', 'workload.uts.tree=custom', '--set', 'workload.uts.depth=6'],
+RULE_JOBS = {  # a conf, a setting that is proportional to the work, and its value
+    'memset': (['conf/memset.ini'], 'workload.memset.tasks', 100000),
+    'contains': (['conf/contains.ini'], 'workload.contains.documents', 400),
+    'turns': (None, 'workload.planted.turns', 600000),
 }
-ADDED = 1.03
+DESIGNS = 'interleaved', 'one after the other'
 
 
 def incomplete_beta(a, b, x):
@@ -212,19 +210,13 @@ def by_nvbench(x, y):
     return 'SAME' if abs(change) <= noise else 'SLOWER' if change > 0 else 'FASTER'
 
 
-def by_files(gpuloom, folder, results, factor):
-    """Returns gpuloom's verdict of two results, after the times of the second have been multiplied by a factor."""
+def by_files(gpuloom, folder, results, setting):
+    """Returns gpuloom's verdict of two results, which may differ in a setting."""
     paths = [os.path.join(folder, name) for name in ('aa-first.json', 'aa-second.json')]
-    for path, result, by in zip(paths, results, (1, factor)):
-        seconds = dict(result['metrics']['seconds'])
-        seconds['samples'] = [s * by for s in seconds['samples']]
-        seconds['median'] *= by
+    for path, result in zip(paths, results):
         with open(path, 'w') as out:
-            json.dump(dict(result, metrics={'seconds': seconds}), out)
-    run = subprocess.run([gpuloom, 'compare', *paths, '--quiet', '--metric', 'seconds', '--json', '-'], capture_output=True, text=True)
-    if run.returncode:
-        sys.exit(f'gpuloom compare of two results: exit {run.returncode}\n{run.stderr}')
-    return json.loads(run.stdout)['comparisons'][0]['verdict']
+            json.dump(result, out)
+    return measure(gpuloom, ['compare', *paths, f'--allow-mismatch={setting}', '--metric', 'seconds'])['comparisons'][0]['verdict']
 
 
 def measure(gpuloom, args):
@@ -238,60 +230,60 @@ def measure(gpuloom, args):
     return json.loads(run.stdout)
 
 
-def pair(gpuloom, folder, conf, design, seed):
-    """Measures a pair of equal variants and returns what each rule says."""
-    verdicts = {}
-    if design == 'interleaved':
-        doc = measure(gpuloom, ['compare', *conf, '--vary', 'run.title=a,b', *BLOCKS, '--samples-per-block', '2', '--metric', 'seconds',
-                                '--seed', str(seed + 1)])
+def pair(gpuloom, folder, job, design, percent, seed):
+    """Measures a pair, the second of which has this much more work, and returns what each rule says."""
+    conf, setting, work = job
+    works, verdicts = [round(work * (1 + share / 100)) for share in (0, percent)], {}
+    if design == DESIGNS[0]:
+        vary = f'{setting}={works[0]},{works[1]}' if percent else 'run.title=a,b'
+        doc = measure(gpuloom, ['compare', *conf, '--set', f'{setting}={work}', '--vary', vary, *BLOCKS, '--samples-per-block', '2',
+                                '--metric', 'seconds', '--seed', str(seed + 1)])
         verdicts['gpuloom, interleaved'] = doc['comparisons'][0]['verdict']
         results = [v['result'] for v in doc['variants']]
     else:
-        results = [measure(gpuloom, ['run', *conf, '--samples', '40', '--set', 'run.warmup=2']) for _ in 'ab']
+        results = [measure(gpuloom, ['run', *conf, '--samples', '40', '--set', 'run.warmup=2', '--set', f'{setting}={n}']) for n in works]
     x, y = (r['metrics']['seconds']['samples'] for r in results)
-    more = [s * ADDED for s in y]
-    verdicts['gpuloom, from files'] = by_files(gpuloom, folder, results, 1)
-    verdicts['Welch'] = by_welch(x, y)
-    verdicts['nvbench_compare'] = by_nvbench(x, y)
-    added = {'gpuloom, from files': by_files(gpuloom, folder, results, ADDED), 'Welch': by_welch(x, more),
-             'nvbench_compare': by_nvbench(x, more)}
-    return {'samples': [x, y], 'verdicts': verdicts, 'added': added}
+    verdicts['gpuloom, from files'] = by_files(gpuloom, folder, results, setting)
+    verdicts['Welch'], verdicts['nvbench_compare'] = by_welch(x, y), by_nvbench(x, y)
+    return {'samples': [x, y], 'verdicts': verdicts}
 
 
-def study(gpuloom, folder, build, pairs, limit, spinners):
-    parts(build, folder)  # writes aa-turns.ini
-    RULE_JOBS['turns'] = [os.path.join(folder, 'aa-turns.ini'), '--set', 'workload.planted.turns=600000']
+def study(a, gpuloom, folder):
+    parts(a.build, folder)  # writes aa-turns.ini
+    jobs = {**RULE_JOBS, 'turns': ([os.path.join(folder, 'aa-turns.ini')], *RULE_JOBS['turns'][1:])}
+    names, planted = ['turns'] if a.quick else list(jobs), [0.0, *map(float, a.planted.split(','))]
     journal, began = os.path.join(folder, 'aa-rules.jsonl'), time.monotonic()
-    key = key_of(gpuloom, spinners, [RULE_JOBS, BLOCKS])
+    key = key_of(gpuloom, a.spinners, [jobs, names, BLOCKS])
     done = [json.loads(line) for line in open(journal) if line.endswith('\n')] if os.path.exists(journal) else []
-    done = [t for t in done if t['key'] == key]
-    have = {(t['design'], t['number']) for t in done}
-    jobs = list(RULE_JOBS)
+    done = [t for t in done if t['key'] == key and t['percent'] in planted]
+    have = {(t['design'], t['percent'], t['number']) for t in done}
     with open(journal, 'a') as out:
-        for i in range(pairs):
-            for design in ('interleaved', 'one after the other'):
-                if (design, i) in have or time.monotonic() - began > limit:
-                    continue
-                name = jobs[i % len(jobs)]
-                one = pair(gpuloom, folder, RULE_JOBS[name], design, i)
-                done.append({'key': key, 'design': design, 'number': i, 'job': name, **one})
-                out.write(json.dumps(done[-1]) + '\n')
-                out.flush()
-    tell_rules(done)
+        for i in range(a.pairs):
+            for design in DESIGNS:
+                for percent in planted:
+                    if (design, percent, i) in have or time.monotonic() - began > a.limit:
+                        continue
+                    name = names[i % len(names)]
+                    one = pair(gpuloom, folder, jobs[name], design, percent, i)
+                    done.append({'key': key, 'design': design, 'percent': percent, 'number': i, 'job': name, **one})
+                    out.write(json.dumps(done[-1]) + '\n')
+                    out.flush()
+    tell_rules(done, planted)
+    finish(os.path.join(folder, 'aa-rules.json'), spinners=a.spinners, jobs=names, journal=os.path.basename(journal),
+           pairs=[{k: t[k] for k in ('design', 'percent', 'number', 'job', 'verdicts')} for t in done])
 
 
-def tell_rules(done):
-    for design in ('interleaved', 'one after the other'):
-        these = [t for t in done if t['design'] == design]
-        rules = these[0]['verdicts'] if these else []
-        for rule in rules:
-            false = sum(t['verdicts'][rule] in CLAIMS for t in these)
-            found = sum(t['added'].get(rule) == 'SLOWER' for t in these)
-            for what, n in ('false', false), ('found', found):
-                if len(these) == 200 and (what == 'false' or rule in these[0]['added']):
-                    print(f'figure rules_{RULES[design, rule]}_{what} {n}')
-            print(f'{design}: {rule}: {false} false claims in {len(these)} pairs' +
-                  (f'; {found} found with 3 % added' if rule in these[0]['added'] else ''))
+def tell_rules(done, planted):
+    print('| design | rule | pairs | false claims |', ' | '.join(f'+{p:g} % found' for p in planted[1:]), '|')
+    print('|---' * (4 + len(planted) - 1) + '|')
+    for (design, rule), name in RULES.items():
+        cells = []
+        for percent in planted:
+            verdicts = [t['verdicts'][rule] for t in done if t['design'] == design and t['percent'] == percent]
+            hits = sum(v == 'SLOWER' if percent else v in CLAIMS for v in verdicts)
+            count(f'rules_{name}_' + (f'found_{percent:g}' if percent else 'false'), hits, len(verdicts))
+            cells.append(f'{hits} of {len(verdicts)}')
+        print(f'| {design} | {rule} | {cells[0].split()[-1]} |', ' | '.join(c.split()[0] for c in cells), '|')
 
 
 def with_spinners(n, work):
@@ -309,18 +301,25 @@ def with_spinners(n, work):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument('--rules', action='store_true')
-    p.add_argument('--pairs', type=int, default=200)
+    p.add_argument('--quick', action='store_true')
+    p.add_argument('--pairs', type=int)
+    p.add_argument('--planted', default='1,2,3')
     p.add_argument('build', nargs='?', default='build')
-    p.add_argument('--for', dest='limit', type=float, default=float('inf'))
-    p.add_argument('--spinners', type=int, default=2)
+    p.add_argument('--for', dest='limit', type=float)
+    p.add_argument('--spinners', type=int)
     p.add_argument('--jobs', default='')
     p.add_argument('--only', choices=('same', 'planted'))
     a = p.parse_args()
+    for name, quick, default in ('pairs', 100, 200), ('limit', 580, float('inf')), ('spinners', 0, 2):
+        if getattr(a, name) is None:
+            setattr(a, name, quick if a.quick else default)
     began = time.monotonic()
     gpuloom, folder = os.path.join(a.build, 'gpuloom'), os.path.join(a.build, 'bench')
     os.makedirs(folder, exist_ok=True)
-    if a.rules:
-        return with_spinners(a.spinners, lambda: study(gpuloom, folder, a.build, a.pairs, a.limit, a.spinners))
+    if not os.path.exists(os.path.join(a.build, 'tests/plugins/workload_planted.so')):
+        sys.exit('aa: the plug-in with a known amount of work is missing: make tests')
+    if a.rules or a.quick:
+        return with_spinners(a.spinners, lambda: study(a, gpuloom, folder))
     todo = parts(a.build, folder)
     if a.jobs:
         todo = {n: part for n, part in todo.items() if n.partition('_')[2] in a.jobs.split(',')}
@@ -349,23 +348,19 @@ def main():
     by = {name: [t for t in done if t['part'] == name] for name in todo}
     counts = {name: tell(name, trials) for name, trials in by.items()}
     left = len(set(wanted) - {(t['part'], t['trial']) for t in done})
-    bars = []
+    found = []
     for name, trials in by.items():
         if trials and name.startswith('same_'):
-            bars.append(bar(name.replace('same', 'aa_claims'), share_of(trials, CLAIMS), '<=', 0.05))
+            count(name.replace('same', 'aa_claims'), hits(trials, CLAIMS), len(trials), '<=', 0.05)
         elif trials:
-            bars.append(bar(name.replace('planted', 'planted_found'), share_of(trials, ('SLOWER',)), '>=', 0.8))
+            found.append(hits(trials, ('SLOWER',)) >= 0.8 * len(trials))
+            count(name.replace('planted', 'planted_found'), hits(trials, ('SLOWER',)), len(trials), '>=', 0.8)
     same = [t for name, trials in by.items() if name.startswith('same_') for t in trials]
     if same:
-        bars.append(bar('aa_claims' if a.spinners else 'aa_claims_quiet', share_of(same, CLAIMS), '<=', 0.05))
-    found = [b['ok'] for b in bars if b['figure'].startswith('planted')]
+        count('aa_claims' if a.spinners else 'aa_claims_quiet', hits(same, CLAIMS), len(same), '<=', 0.05)
     if found:
-        bars.append(bar('planted_found_jobs', sum(found) / len(found), '>=', 0.8))
-    with open(os.path.join(folder, 'aa.json'), 'w') as out:
-        json.dump({**facts(a.build), 'schema': 'gpuloom.bench-aa/1', 'spinners': a.spinners,
-                   'trials': {n: len(t) for n, t in by.items()}, 'left': left, 'verdicts': counts,
-                   'bars': bars}, out, indent=1)
-        out.write('\n')
+        count('planted_found_jobs', sum(found), len(found), '>=', 0.8)
+    finish(os.path.join(folder, 'aa.json'), spinners=a.spinners, trials={n: len(t) for n, t in by.items()}, left=left, verdicts=counts)
     if left:
         print(f'{left} of {len(wanted)} trials are left: the same command goes on', file=sys.stderr)
 

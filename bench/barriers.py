@@ -4,12 +4,12 @@
 
   bench/barriers.py BUILD [--rounds N] [--only PART,...]   parts: two many overlap
 
-All variants of a part run once in each round, in a rotated order. A value is the median over the rounds of ratios within
-a round. The last lines are `bar NAME VALUE >=|<= TARGET ok|short|missing` for the targets of the project; all values go
-to BUILD/bench/barriers.json."""
+All variants of a part run once in each round, in a rotated order. A figure is the median over the rounds, of times or of
+ratios within a round. The last lines are `bar NAME VALUE >=|<= TARGET ok|short|missing` for the targets of the project; the
+values of all rounds go to BUILD/bench/barriers.json."""
 import json, os, statistics, sys
 
-from figures import arguments, bar, call, figures, finish, rotated, run_parts, settings
+from figures import arguments, bar, call, figure, finish, ratios, rotated, run_parts, settings, worst_of
 
 OURS = ['central', 'release', 'tree', 'dissemination', 'flags']
 PEERS = ['pthread', 'gomp', 'libomp', 'std']
@@ -42,30 +42,32 @@ def interleaved(rounds, runs):
     return found
 
 
-def table(title, found, unit):
+def table(title, name, found, unit):
     print(f'\n{title}\n| barrier | {unit} | least | most |\n|---|---|---|---|')
-    for name, values in found.items():
-        print(f'| {name} | {statistics.median(values):.4g} | {min(values):.4g} | {max(values):.4g} |')
-        figures[f'{title.split(":")[0]}: {name}'] = statistics.median(values)
+    for one, values in found.items():
+        print(f'| {one} | {statistics.median(values):.4g} | {min(values):.4g} | {max(values):.4g} |')
+        figure(f'{name}_{one}', values)
     sys.stdout.flush()
 
 
-def beside(title, figure, workers, count, peers, target, rounds, each, *own):
+def beside(title, name, workers, count, peers, target, rounds, each, *own):
     """Compares the best barrier, and each barrier, with the best peer in the same round."""
     runs = {b: (lambda b=b: ours(b, workers, *count, *own)['latency']) for b in each}
     runs.update({p: (lambda p=p: peer(p, workers, *count)) for p in peers if there(p)})
     found = interleaved(rounds, runs)
-    table(title, found, 'ns')
-    best = [min(found[p][i] for p in peers if p in found) for i in range(rounds)] if any(p in found for p in peers) else []
-    ratio = {b: statistics.median(v / r for v, r in zip(found[b], best)) if best else None for b in each}
+    table(title, f'barrier_{workers}_workers_ns', found, 'ns')
+    there_ = [p for p in peers if p in found]
+    best = [min(times) for times in zip(*(found[p] for p in there_))]
+    ratio = {b: ratios(found[b], best) for b in each}
     for b in each:
-        figures[f'{figure}_{b}'] = ratio[b]
-    print('ratio to the best of', ', '.join(p for p in peers if p in found), 'in the same round:',
-          ', '.join(f'{b} {r:.3f}' for b, r in ratio.items() if r is not None))
-    bar(figure, min((r for r in ratio.values() if r is not None), default=None), '<=', target)
+        figure(f'{name}_{b}', ratio[b])
+    if best:
+        print('ratio to the best of', ', '.join(there_), 'in the same round:',
+              ', '.join(f'{b} {statistics.median(r):.3f}' for b, r in ratio.items()))
+    bar(name, worst_of(ratio.values(), min), '<=', target)
     for p in peers:
         if p not in found:
-            bar(f'{figure}_to_{p}', None, '<=', target)
+            bar(f'{name}_to_{p}', [], '<=', target)
 
 
 def two(rounds):
@@ -74,7 +76,7 @@ def two(rounds):
 
 def many(rounds):
     """The threads are not pinned, like those of pthread."""
-    beside('64 workers: ns per barrier', 'many_workers_to_pthread', 64, (20, 200, 3), ['pthread'], 1.5, min(rounds, 5),
+    beside('64 workers: ns per barrier', 'many_workers_to_pthread', 64, (20, 200, 3), ['pthread'], 1.5, rounds,
            ['central', 'release', 'tree', 'flags'], 'device.cpu.pin=no')
 
 
@@ -82,8 +84,8 @@ def overlap(rounds):
     """Each worker works for about 2 us between arrive and await. Every second worker arrives late by the same time."""
     runs = {b: (lambda b=b: ours(b, 2, 5000, 1, 5, 'workload.barrier.work=2000').get('overlap', 0)) for b in OURS}
     found = interleaved(rounds, runs)
-    table('overlap: share of what waiting adds that split rounds hide', found, 'share')
-    bar('overlap', max(statistics.median(v) for v in found.values()), '>=', 0.9)
+    table('share of what waiting adds that split rounds hide', 'overlap', found, 'share')
+    bar('overlap', worst_of(found.values(), max), '>=', 0.9)
 
 
 PARTS = {'two': two, 'many': many, 'overlap': overlap}

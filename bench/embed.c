@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the cost of a run of ten small tasks on an open stack of two CPU workers. The peers are a plain pool of two
  * threads with a mutex and a condition variable, and oneTBB's task_arena, in which the caller also executes tasks.
- *   BUILD/bench/embed JSON [RUNS]
+ *   BUILD/bench/embed [RUNS]
  * With devices, the program measures such a run on GPUs, with 1, 132 and all workers of each:
- *   BUILD/bench/embed JSON RUNS "cuda:0 cuda:1"
- * With EMBED_QUICK=1 in the environment it sets quick = yes in [device.gpu].
+ *   BUILD/bench/embed RUNS "cuda:0 cuda:1"
+ * Prints a table, and lines `sample FIGURE VALUE` for bench/figures.py: the median of each block of 50 runs, and the ratios of
+ * the blocks that took turns. With EMBED_QUICK=1 in the environment it sets quick = yes in [device.gpu].
  * The program uses the plug-ins of BUILD. */
 #include <pthread.h>
 #include <stdio.h>
@@ -179,15 +180,15 @@ static struct kind {
 	const char *key, *name;
 	void (*run)(void *arg);
 	void *arg;
-	uint64_t *ns; /* the time of each run in ns */
-	double p10, median, p90; /* in us */
+	uint64_t *ns;	  /* the time of each run in ns */
+	double *block; /* the median of each block in us */
 } kinds[] = {
-	{"caller", "gpuloom, caller = yes", ours_run, NULL, NULL, 0, 0, 0},
-	{"run", "gpuloom", ours_run, NULL, NULL, 0, 0, 0},
-	{"start", "gpuloom, start and wait", ours_start, NULL, NULL, 0, 0, 0},
-	{"measured", "gpuloom, with a result", ours_measure, NULL, NULL, 0, 0, 0},
-	{"pool", "mutex and condition variable", pool_run, NULL, NULL, 0, 0, 0},
-	{"tbb", "oneTBB's task_arena", tbb_run, NULL, NULL, 0, 0, 0},
+	{"caller", "gpuloom, caller = yes", ours_run, NULL, NULL, NULL},
+	{"run", "gpuloom", ours_run, NULL, NULL, NULL},
+	{"start", "gpuloom, start and wait", ours_start, NULL, NULL, NULL},
+	{"measured", "gpuloom, with a result", ours_measure, NULL, NULL, NULL},
+	{"pool", "mutex and condition variable", pool_run, NULL, NULL, NULL},
+	{"tbb", "oneTBB's task_arena", tbb_run, NULL, NULL, NULL},
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -203,20 +204,32 @@ static void execute(unsigned runs)
 			}
 }
 
-static void describe(FILE *json, struct kind *k, unsigned runs)
+static void make_room(struct kind *k, unsigned runs)
 {
+	k->ns = calloc(runs, sizeof(*k->ns));
+	k->block = calloc(runs / BLOCK, sizeof(*k->block));
+	if (!k->ns || !k->block)
+		exit(1);
+}
+
+/* Prints the row of the table, and the samples: embed_PREFIX_KEY_us. */
+static void describe(struct kind *k, unsigned runs, const char *prefix)
+{
+	for (unsigned i = 0; i < runs / BLOCK; i++) {
+		sort_ns(k->ns + (size_t)i * BLOCK, BLOCK);
+		k->block[i] = (double)k->ns[i * BLOCK + BLOCK / 2] / 1e3;
+		printf("sample embed_%s%s_us %.3f\n", prefix, k->key, k->block[i]);
+	}
 	sort_ns(k->ns, runs);
-	k->p10 = (double)k->ns[runs / 10] / 1e3;
-	k->median = (double)k->ns[runs / 2] / 1e3;
-	k->p90 = (double)k->ns[runs * 9ull / 10] / 1e3;
-	printf("%30s %10.3f %10.3f %10.3f\n", k->name, k->p10, k->median, k->p90);
-	fprintf(json, ", \"%s_us\": {\"p10\": %.3f, \"median\": %.3f, \"p90\": %.3f}", k->key, k->p10, k->median, k->p90);
+	printf("%30s %10.3f %10.3f %10.3f\n", k->name, (double)k->ns[runs / 10] / 1e3, (double)k->ns[runs / 2] / 1e3,
+	       (double)k->ns[runs * 9ull / 10] / 1e3);
 	free(k->ns);
 }
 
-static void bar(const char *figure, double value, double most)
+static void ratios(const char *figure, const struct kind *of, const struct kind *by, unsigned runs)
 {
-	printf("bar %s %.3f <= %g %s\n", figure, value, most, value <= most ? "ok" : "short");
+	for (unsigned i = 0; i < runs / BLOCK; i++)
+		printf("sample %s %.4f\n", figure, of->block[i] / by->block[i]);
 }
 
 /* ---- GPUs ---- */
@@ -274,9 +287,7 @@ static void gpu_measure(struct kind *k, unsigned runs, const char *build, const 
 {
 	struct ours ours;
 	const uint64_t *words = gpu_open(&ours, build, devices, workers, resident);
-	k->ns = calloc(runs, sizeof(uint64_t));
-	if (!k->ns)
-		exit(1);
+	make_room(k, runs);
 	for (unsigned i = 0; i < BLOCK; i++) /* a warm-up */
 		gpu_run(&ours, words, i + 1);
 	for (unsigned i = 0; i < runs; i++)
@@ -284,7 +295,7 @@ static void gpu_measure(struct kind *k, unsigned runs, const char *build, const 
 	ours_close(&ours);
 }
 
-static void gpu_main(FILE *json, unsigned runs, const char *build, const char *devices)
+static void gpu_main(unsigned runs, const char *build, const char *devices)
 {
 	static struct {
 		const char *workers;
@@ -298,41 +309,35 @@ static void gpu_main(FILE *json, unsigned runs, const char *build, const char *d
 	    {"132", 1, {.key = "resident_132", .name = "resident, 132 workers"}},
 	    {"auto", 1, {.key = "resident_all", .name = "resident, all workers"}},
 	};
-	char figure[64];
-	const char *several = strchr(devices, ' ') ? "two_" : "", *quick = getenv("EMBED_QUICK") ? "quick_" : "";
+	char prefix[16];
+	snprintf(prefix, sizeof(prefix), "%s%s", getenv("EMBED_QUICK") ? "quick_" : "", strchr(devices, ' ') ? "two_" : "");
 	printf("%u tasks on %s, %u runs; us\n%30s %10s %10s %10s\n", TASKS, devices, runs, "", "10 %", "median", "90 %");
-	fprintf(json, "{\"runs\": %u", runs);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		/* Beside a CPU, a GPU needs two workers, because one of them is its proxy worker. */
 		int two = strstr(devices, "cpu") && !strcmp(rows[i].workers, "1");
 		gpu_measure(&rows[i].kind, runs, build, devices, two ? "2" : rows[i].workers, rows[i].resident);
-		describe(json, &rows[i].kind, runs);
-	}
-	fprintf(json, "}\n");
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		snprintf(figure, sizeof(figure), "embed_%s%s%s_us", quick, several, rows[i].kind.key);
-		bar(figure, rows[i].kind.median, *several ? 25 : rows[i].resident ? 8 : 20);
+		describe(&rows[i].kind, runs, prefix);
+		free(rows[i].kind.block);
 	}
 }
 
 int main(int argc, char **argv)
 {
-	unsigned runs = argc > 2 ? (unsigned)atoi(argv[2]) / BLOCK * BLOCK : 1000;
+	unsigned runs = argc > 1 ? (unsigned)atoi(argv[1]) / BLOCK * BLOCK : 1000;
 	struct kind *calling = &kinds[0], *run = &kinds[1], *pool_kind = &kinds[KINDS - 2], *tbb = &kinds[KINDS - 1];
 	char build[4000];
 	struct ours ours, by_caller;
 	uint64_t executed = 0;
-	FILE *json = argc > 1 ? fopen(argv[1], "w") : NULL;
-	if (!json || !runs) {
-		fprintf(stderr, "usage: embed JSON [RUNS [DEVICES]]\n");
+	if (!runs) {
+		fprintf(stderr, "usage: embed [RUNS [DEVICES]]\n");
 		return 2;
 	}
 	snprintf(build, sizeof(build), "%s", argv[0]);
 	for (int i = 0; i < 2; i++) /* two levels up from BUILD/bench/embed */
 		*(strrchr(build, '/') ? strrchr(build, '/') : build) = 0;
-	if (argc > 3) {
-		gpu_main(json, runs, build, argv[3]);
-		return fclose(json) ? 1 : 0;
+	if (argc > 2) {
+		gpu_main(runs, build, argv[2]);
+		return 0;
 	}
 	ours_open(&ours, build, "no");
 	ours_open(&by_caller, build, "yes");
@@ -343,39 +348,31 @@ int main(int argc, char **argv)
 	for (struct kind *k = kinds; k < kinds + KINDS; k++) {
 		if (k < pool_kind)
 			k->arg = k == calling ? &by_caller : &ours;
-		k->ns = calloc(runs, sizeof(uint64_t));
-		if (!k->ns)
-			return 1;
+		make_room(k, runs);
 	}
 	execute(runs);
 	printf("%u tasks on 2 workers, %u runs of each kind in turns of %d; us\n%30s %10s %10s %10s\n", TASKS, runs,
 	       BLOCK, "", "10 %", "median", "90 %");
-	fprintf(json, "{\"runs\": %u", runs);
 	for (struct kind *k = kinds; k < kinds + KINDS; k++) {
 		if (!k->run)
 			continue;
 		executed += runs + BLOCK;
-		describe(json, k, runs);
+		describe(k, runs, "");
 	}
-	fprintf(json, "}\n");
 	for (int i = 0; i < TASKS; i++)
 		if (done[i] != executed) {
 			fprintf(stderr, "embed: task %d ran %llu times, not %llu\n", i, (unsigned long long)done[i],
 				(unsigned long long)executed);
 			return 1;
 		}
-	for (struct kind *k = kinds; k < kinds + KINDS; k++)
-		if (k->run && k != run)
-			printf("figure embed_%s_us %.3f\n", k->key, k->median);
-	bar("embed_run_over_pool", run->median / pool_kind->median, 1);
-	bar("embed_run_us", run->median, 5);
+	ratios("embed_run_over_pool", run, pool_kind, runs);
 	if (tbb->run)
-		bar("embed_caller_over_tbb", calling->median / tbb->median, 1);
-	else
-		printf("bar embed_caller_over_tbb - <= 1 missing\n");
+		ratios("embed_caller_over_tbb", calling, tbb, runs);
+	for (struct kind *k = kinds; k < kinds + KINDS; k++)
+		free(k->block);
 	ours_close(&ours);
 	ours_close(&by_caller);
 	pool_close();
 	embed_tbb_close(tbb->arg);
-	return fclose(json) ? 1 : 0;
+	return 0;
 }

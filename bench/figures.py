@@ -84,6 +84,11 @@ def worst_of(cases, most=max):
     return most((c for c in cases if c), key=statistics.median, default=[])
 
 
+def geomeans(cases):
+    """Returns the geometric mean over all cases for each round."""
+    return [math.exp(statistics.fmean(map(math.log, row))) for row in zip(*cases)]
+
+
 def call(command, **env):
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, **env})
     if done.returncode:
@@ -130,6 +135,7 @@ def finish(path, command=None, **more):
     command = command or [os.path.relpath(sys.argv[0]), *sys.argv[1:]]
     with open(path, 'w', encoding='utf-8') as out:
         json.dump({**facts(os.path.dirname(os.path.dirname(path)), command), 'bars': bars, **more}, out, indent=1)
+    bars.clear()  # a program may write several documents
 
 
 def collect():

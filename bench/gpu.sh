@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Measures this machine's GPUs: comparisons of `gpuloom compare`, in which gpuloom and its rivals take turns.
 #   bench/gpu.sh BUILD [TABLE...]
-# Tables of one GPU: tasks trees rivals byhand contains both barriers reduce triggers messages requests waits uneven. Of two GPUs
+# Tables of one GPU: tasks trees rivals byhand contains both barriers reduce triggers messages requests waits cost uneven. Of two GPUs
 # and more: scale oneway meet collectives. Default: all that the GPUs here allow.
 # Writes BUILD/bench/gpu-TABLE*.json, which bench/keep reads, and ends with `bar NAME VALUE >=|<= TARGET ok|short` and
 # `figure NAME VALUE`.
@@ -20,14 +20,15 @@ doctor=$("$G" doctor) || exit
 gpus=${GPUS:-$(echo "$doctor" | grep -c '^cuda: GPU [0-9]*  *ok')}
 [ "$gpus" -gt 0 ] || { echo 'no usable NVIDIA GPU here' >&2; exit 77; }
 sms=$(echo "$doctor" | sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p')
-tables=${*:-tasks trees rivals byhand contains both barriers reduce triggers messages requests waits uneven $([ "$gpus" -lt 2 ] || echo scale oneway meet collectives)}
+tables=${*:-tasks trees rivals byhand contains both barriers reduce triggers messages requests waits cost uneven $([ "$gpus" -lt 2 ] || echo scale oneway meet collectives)}
 lines=$D/gpu.lines
 : >"$lines"
-list= bars= have= common=
+list= bars= have= common= dry= folder=0 # folder: each comparison has its confs in one of its own
+mkdir -p "$confs/0"
 
 # conf NAME SETTING...: writes a conf with these settings, SECTION.KEY=VALUE. A later value of a key replaces an earlier one.
 conf() {
-	name=$1
+	to=$confs/$folder/$1.ini
 	shift
 	printf '%s\n' "$@" | awk '{
 		at = index($0, "=")
@@ -47,35 +48,35 @@ conf() {
 			m = split(substr(keys[order[i]], 2), each, "\n")
 			for (k = 1; k <= m; k++) print each[k] " = " value[order[i], each[k]]
 		}
-	}' >"$confs/$name.ini"
+	}' >"$to"
 }
 add() {
-	list="$list $confs/$1.ini" have="$have $1"
+	list="$list $confs/$folder/$1.ini" have="$have $1"
 }
 # own NAME SETTING...: a variant of gpuloom on the first GPU, unless run.devices says otherwise. $common are settings of all.
 own() {
-	name=$1
+	variant=$1
 	shift
-	conf "$name" run.devices=cuda:0 run.warmup=1 run.timeout=60s device.cpu.oversubscribe=yes transport.use=p2p \
+	conf "$variant" run.devices=cuda:0 run.warmup=1 run.timeout=60s device.cpu.oversubscribe=yes transport.use=p2p \
 		scheduler.use=mgws termination.use=counter $common "$@"
-	add "$name"
+	add "$variant"
 }
 # job NAME RANKS METRIC,... SETTING...: a job of several ranks, started once for each sample.
 job() {
-	name=$1 ranks=$2 metrics=$3
+	variant=$1 ranks=$2 metrics=$3
 	shift 3
-	conf "$name-job" run.devices=cuda:0 run.warmup=1 run.samples=5 run.timeout=60s device.cpu.oversubscribe=yes \
+	conf "$variant-job" run.devices=cuda:0 run.warmup=1 run.samples=5 run.timeout=60s device.cpu.oversubscribe=yes \
 		transport.use=p2p scheduler.use=mgws termination.use=counter $common "$@"
-	conf "$name" run.workload=exec run.devices=cpu:0 run.warmup=0 run.timeout=120s device.cpu.workers=1 transport.use=host \
-		"workload.exec.command=$here/job $metrics $G run -n $ranks $confs/$name-job.ini"
-	add "$name"
+	conf "$variant" run.workload=exec run.devices=cpu:0 run.warmup=0 run.timeout=120s device.cpu.workers=1 transport.use=host \
+		"workload.exec.command=$here/job $metrics $G run -n $ranks $confs/$folder/$variant-job.ini"
+	add "$variant"
 }
 # rival NAME METRIC LINE FACTOR PROGRAM [ARGUMENT...]: a program that prints `LINE VALUE` (bench/one), if it is here.
 rival() {
-	name=$1 metric=$2 line=$3 factor=$4 program=$5
-	[ -x "$program" ] || { echo "left out: $name: no program $program" >&2; return; }
+	variant=$1 metric=$2 line=$3 factor=$4
 	shift 4
-	other "$name" "$here/one $metric $line $factor $*"
+	[ -x "$1" ] || { [ -n "$dry" ] || echo "left out: $variant: no program $1" >&2; return; }
+	other "$variant" "$here/one $metric $line $factor $*"
 }
 # other NAME COMMAND: a program that prints metrics as a JSON object.
 other() {
@@ -96,14 +97,14 @@ bar() {
 		bars="$bars
 $1: $2($of)${by:+ / $2($by)}${5:+ $5 $6}"
 	else
-		echo "bar $1 - ${5:-} ${6:-} missing" >>"$lines"
+		[ -n "$dry" ] || echo "bar $1 - ${5:-} ${6:-} missing" >>"$lines"
 	fi
 }
 # compare TABLE [OPTION...]: runs the variants, and prints their table.
 compare() {
 	table=$1 begun=$(date +%s)
 	shift
-	(
+	[ -n "$dry" ] || (
 		IFS='
 '
 		for one in $bars; do set -- "$@" --bar "$one"; done
@@ -111,11 +112,14 @@ compare() {
 		timeout -k 5 "${LIMIT:-120}" "$G" compare $list --allow-mismatch=workload --blocks "${BLOCKS:-20}" \
 			--samples-per-block 2 --budget "${BUDGET:-45s}" --spread 0 --json "$D/gpu-$table.json" "$@"
 	) >"$D/gpu-$table.txt" || echo "gpu-$table: no comparison" >&2
-	echo "gpu-$table: $(($(date +%s) - begun)) s" >&2
-	printf '\n'
-	grep -v '^bar \|^figure ' "$D/gpu-$table.txt"
-	grep '^bar \|^figure ' "$D/gpu-$table.txt" >>"$lines"
-	list= bars= have= common=
+	if [ -z "$dry" ]; then
+		echo
+		grep -v '^bar \|^figure ' "$D/gpu-$table.txt"
+		grep '^bar \|^figure ' "$D/gpu-$table.txt" >>"$lines"
+		echo "gpu-$table: $(($(date +%s) - begun)) s" >&2
+	fi
+	list= bars= have= common= folder=$((folder + 1))
+	mkdir -p "$confs/$folder"
 }
 # compiled NAME [FLAG...]: compiles bench/NAME.cu, unless BUILD/bench has it, and sets $program.
 compiled() {
@@ -201,7 +205,7 @@ t_barriers() { # to the vendor's barrier of a grid
 		blocks=${shape% *} threads=${shape#* }
 		own auto run.workload=barrier barrier.use=auto workload.barrier.scope=device workload.barrier.few=128 \
 			workload.barrier.difference=1280 device.cuda.workers=$((blocks * sms)) device.cuda.lanes=$threads
-		rival grid-sync latency grid_us 1e-6 "$program" grid $blocks $threads
+		rival grid-sync latency:less:ns grid_us 1e3 "$program" grid $blocks $threads
 		bar barrier_${blocks}x${threads}_to_grid_sync latency auto grid-sync '<=' 1
 		compare barriers-$blocks-$threads --metric latency
 	done
@@ -213,7 +217,7 @@ t_reduce() {
 		[ $floats != 4096 ] || way=worker
 		own $way run.workload=reduce barrier.use=auto workload.reduce.floats=$floats workload.reduce.way=$way \
 			device.cuda.workers=$((2 * sms)) device.cuda.lanes=256 device.cuda.carveout=10
-		rival cub by_$way cub_us 1e-6 "$program" $floats
+		rival cub by_$way:less:ns cub_us 1e3 "$program" $floats
 		bar reduce_${floats}_to_cub by_$way $way cub '<=' 1.05
 		compare reduce-$floats --metric by_$way
 	done
@@ -227,7 +231,7 @@ t_triggers() { # triggers that the NIC counted; the floor is the rate of the lin
 	own warp device.cuda.workers=1 workload.msgrate.by=item workload.msgrate.fires=1000000
 	own all device.cuda.workers=$sms workload.msgrate.by=mixed workload.msgrate.fires=100000
 	for one in lane warp; do
-		rival stores-$one $nic:more:1/s stores_$one 1 "$program" stores_$one
+		rival stores-$one $nic:more:triggers/s stores_$one 1 "$program" stores_$one
 		bar trigger_${one}_to_stores $nic $one stores-$one '>=' 0.5
 	done
 	bar trigger_all_per_s $nic all
@@ -247,17 +251,16 @@ t_requests() {
 	common='run.workload=requests_storm qos.use=monolithic workload.requests_storm.service=nothing workload.requests.settle=0'
 	own poll qos.notify=poll device.cuda.workers=1 workload.requests.outstanding=1 workload.requests_storm.requests=100000
 	own hybrid qos.notify=hybrid device.cuda.workers=1 workload.requests.outstanding=1 workload.requests_storm.requests=100000
-	bar request_waited_us seconds poll
-	bar request_hybrid_to_poll seconds hybrid poll '<=' 1.2
-	compare requests-one
-	common="$common qos.notify=poll"
+	bar request_waited_us request poll
+	bar request_hybrid_to_poll request hybrid poll '<=' 1.2
+	compare requests-one --metric seconds,request --derive 'request = seconds / 100000 [s, less]'
 	common='run.workload=requests_storm qos.use=monolithic workload.requests_storm.service=nothing workload.requests.settle=0
 		qos.notify=poll workload.requests_storm.requests=4000000'
 	own some device.cuda.workers=$sms
 	own all
-	bar request_some_s seconds some
-	bar request_all_s seconds all
-	compare requests-many
+	bar request_some_per_s requests_per_s some
+	bar request_all_per_s requests_per_s all
+	compare requests-many --metric seconds,requests_per_s --derive 'requests_per_s = 4000000 / seconds [requests/s, more]'
 }
 t_waits() { # from the release by a CPU until its consumer on the GPU goes on, beside warps that compute
 	compiled gpu_link -I"$here"
@@ -265,7 +268,7 @@ t_waits() { # from the release by a CPU until its consumer on the GPU goes on, b
 		device.cuda.worker=warp device.cuda.warps=16 device.cuda.workers=$((32 * sms)) workload.resume.of=16
 		workload.resume.computing=8 workload.resume.work=4000 workload.resume.iterations=$((160 * sms))"
 	for one in poll backoff warp; do own $one sync.use=$one workload.resume.waiters=8; done
-	rival round-trip resumed_p50 round_trip_us 1e-6 "$program" round_trip_us
+	rival round-trip resumed_p50:less:ns round_trip_us 1e3 "$program" round_trip_us
 	bar resume_to_round_trip resumed_p50 warp round-trip '<=' 2
 	bar resume_warp_to_poll resumed_p50 warp poll
 	compare waits --metric resumed_p50
@@ -274,9 +277,80 @@ t_waits() { # from the release by a CPU until its consumer on the GPU goes on, b
 	bar resume_computing compute_s alone beside '>=' 0.98
 	compare waits-beside --metric compute_s
 }
-# Attention of sequences with different lengths, and experts with different numbers of tokens, beside bench/rivals.
+# Attention of sequences with different lengths, and experts with different numbers of tokens, beside bench/rivals. The server of
+# the rivals in PyTorch and Triton makes them once, and answers with a sample at a time.
 t_uneven() {
-	:
+	socket=$D/rivals.sock jobs=$D/rivals.txt laws=${UNEVEN_LAWS:-equal zipf two} skews=${UNEVEN_SKEWS:-equal zipf}
+	compiled gpu_uneven
+	{
+		for law in $laws; do
+			for one in ${UNEVEN_RIVALS:-padded flex varlen triton}; do echo "${law}_$one attention.$one law=$law"; done
+		done
+		for skew in $skews; do
+			for one in grouped padded; do echo "${skew}_experts_$one experts.$one skew=$skew"; done
+		done
+	} >"$jobs"
+	if [ -z "$dry" ]; then
+		rm -f "$socket"
+		python3 "$here/rivals/serve.py" "$socket" "$jobs" >"$D/rivals.log" 2>&1 &
+		server=$!
+		trap 'kill $server 2>/dev/null' EXIT
+		until grep -q '^ready' "$D/rivals.log"; do
+			kill -0 $server 2>/dev/null || { echo "left out: PyTorch's rivals: $(tail -n 1 "$D/rivals.log")" >&2; break; }
+			sleep 1
+		done
+		grep '^#' "$D/rivals.log" >&2
+	fi
+	for law in $laws; do
+		python3 -c "import sys; sys.path.insert(0, '$here/rivals'); import laws
+print(*laws.lengths('$law', 2048, 64, 1), sep='\n')" >"$D/lengths-$law"
+		for one in 'plan 4096' 'mgws 1024' 'static 1024' 'counter 1024'; do
+			own "${one% *}" run.workload=ragged run.seed=1 scheduler.use="${one% *}" workload.ragged.law="$law" \
+				workload.ragged.sequences=64 workload.ragged.length=2048 workload.ragged.heads=32 \
+				workload.ragged.kv_heads=8 workload.ragged.dim=128 workload.ragged.chunk="${one#* }" device.cuda.lanes=128
+			bar ragged_${law}_${one% *} bytes_per_s "${one% *}"
+		done
+		for one in counter grid; do other plain-$one "$program $one $D/lengths-$law 1024"; done
+		for one in ${UNEVEN_RIVALS:-padded flex varlen triton}; do
+			[ -n "$dry" ] || ! "$here/rivals/ask.py" "$socket" ${law}_$one >"$D/rivals.one" 2>&1 || other $one "$here/rivals/ask.py $socket ${law}_$one"
+		done
+		bar ragged_${law}_to_plain seconds 'plain-counter|plain-grid' 'plan|mgws|static|counter' '>=' 1
+		bar ragged_${law}_to_libraries seconds 'padded|flex|varlen|triton' 'plan|mgws|static|counter' '>=' 1
+		for one in padded flex varlen triton; do bar ragged_${law}_$one seconds $one; done
+		compare uneven-$law --metric seconds
+	done
+	for skew in $skews; do
+		for one in counter plan mgws; do
+			own $one run.workload=experts run.seed=1 scheduler.use=$one workload.experts.experts=64 workload.experts.tokens=256 \
+				workload.experts.dim=1024 workload.experts.hidden=2048 workload.experts.skew=$skew workload.experts.rows=128 \
+				workload.experts.checked=4 device.cuda.lanes=128
+		done
+		for one in grouped padded; do
+			[ -n "$dry" ] || ! "$here/rivals/ask.py" "$socket" ${skew}_experts_$one >"$D/rivals.one" 2>&1 ||
+				other $one "$here/rivals/ask.py $socket ${skew}_experts_$one"
+		done
+		bar experts_${skew}_to_libraries seconds 'grouped|padded' 'counter|plan|mgws' '>=' 0.9
+		compare uneven-experts-$skew --metric seconds
+	done
+	[ -n "$dry" ] || kill $server 2>/dev/null
+}
+# collected NAME COMMAND... [-- FIGURE RELATION TARGET...]: a program that takes turns itself and prints lines `sample`.
+collected() {
+	[ -z "$dry" ] || return 0
+	into=$1
+	shift
+	"$@" >"$D/gpu-$into.samples" || echo "gpu-$into: $1 failed" >&2
+	BENCH_COMMAND="bench/gpu.sh build $t" python3 "$here/figures.py" "$B" "gpu-$into" ${targets-} <"$D/gpu-$into.samples" >"$D/gpu-$into.txt"
+	targets=
+	echo
+	grep -v '^bar \|^figure ' "$D/gpu-$into.txt"
+	grep '^bar \|^figure ' "$D/gpu-$into.txt" >>"$lines"
+}
+t_cost() { # from a task of a worker to the next one; runs of ten tasks for an embedding program
+	compiled gpu_tax -I"$here" -L"$B" -lgpuloom -Xlinker -rpath="$B"
+	collected cost "$program" "$B" 20
+	targets=
+	[ ! -x "$D/embed" ] || collected embed "$D/embed" 1000 cuda:0
 }
 
 # ---- two GPUs and more ----------------------------------------------------------------------------------
@@ -296,13 +370,26 @@ t_scale() {
 		compare scale-${2##*=}
 	done
 }
+# libraries: compiles the rivals with NVSHMEM and NCCL's device API, if the wheels of NVIDIA are here. They run without NVLink multicast.
+libraries() {
+	export NVSHMEM_DISABLE_NVLS=1 NCCL_NVLS_ENABLE=0
+	shmem=$(wheel nvshmem) nccl=$(wheel nccl)
+	export LD_LIBRARY_PATH="${nccl:+$nccl/lib:}${shmem:+$shmem/lib:}${LD_LIBRARY_PATH-}"
+	[ -z "$dry" ] || [ -z "$nccl" ] || compiled gpu_lsa -I"$nccl/include" -L"$nccl/lib" -l:libnccl.so.2
+	[ -z "$dry" ] || [ -z "$shmem" ] ||
+		compiled gpu_nvshmem -rdc=true -I"$shmem/include" -L"$shmem/lib" -lnvshmem_device -l:libnvshmem_host.so.3
+}
+wheel() {
+	python3 -c "import nvidia.$1 as n; print(list(n.__path__)[0])" 2>/dev/null
+}
 t_oneway() {
+	libraries
 	for shape in '8 32' '4096 512' '65536 1024'; do
 		set -- $shape
 		job peer 2 one_way_p50 run.workload=pingpong trigger.use=peer workload.pingpong.bytes=$1 device.cuda.lanes=$2 \
 			device.cuda.workers=1 workload.pingpong.rounds=2000
 		for library in nvshmem lsa; do
-			rival $library one_way_p50 ${library}_put_$1_us 1e-6 "$D/gpu_$library" put $1
+			rival $library one_way_p50:less:ns ${library}_put_$1_us 1e3 "$D/gpu_$library" ${library}_put_$1_us
 		done
 		bar oneway_$1_us one_way_p50 peer
 		bar oneway_$1_to_best one_way_p50 peer 'nvshmem|lsa' '<=' 1
@@ -310,11 +397,12 @@ t_oneway() {
 	done
 }
 t_meet() {
+	libraries
 	for workers in 1 $sms $((8 * sms)); do
 		job ranks 2 latency run.workload=barrier barrier.use=auto workload.barrier.scope=job trigger.use=peer \
 			workload.barrier.few=128 workload.barrier.difference=1280 device.cuda.workers=$workers
 		for library in nvshmem lsa; do
-			rival $library latency ${library}_meet_${workers}_us 1e-6 "$D/gpu_$library" meet $workers
+			rival $library latency:less:ns ${library}_meet_${workers}_us 1e3 "$D/gpu_$library" ${library}_meet_${workers}_us
 		done
 		bar meet_${workers}_us latency ranks
 		bar meet_${workers}_to_best latency ranks 'nvshmem|lsa' '<=' 1
@@ -322,22 +410,48 @@ t_meet() {
 	done
 }
 
-# An allreduce of bfloat16 in a CUDA graph, launch of the node included; NVLink multicast is off for all. The program takes turns.
-t_collectives() {
-	nccl=$(python3 -c 'import nvidia.nccl as n; print(list(n.__path__)[0])' 2>/dev/null)
-	LD_LIBRARY_PATH="${nccl:+$nccl/lib:}${LD_LIBRARY_PATH-}" "$D/comm" "$B/plugins" cuda 67108864 "$gpus" |
-		BENCH_COMMAND="bench/gpu.sh build collectives" python3 "$here/figures.py" "$B" "gpu-collectives-$gpus" |
-		tee "$D/gpu-collectives.txt" | grep -v '^bar \|^figure '
-	grep '^bar \|^figure ' "$D/gpu-collectives.txt" >>"$lines"
+t_collectives() { # allreduce of bfloat16 in a CUDA graph, launch of the node included; NVLink multicast is off for all
+	libraries
+	collected collectives-$gpus in_turns "$D/comm" "$B/plugins" cuda 67108864 "$gpus"
+}
+# in_turns COMMAND...: adds the number of ranks to the names of bench/comm, and the ratios to the fastest rival of each turn.
+in_turns() {
+	"$@" | awk -v n="$gpus" '$1 != "sample" { print; next } {
+		name = $2
+		sub(/^comm_/, "", name)
+		print "sample comm" n "_" name, $3, $4
+		sub(/_us$/, "", name)
+		at = substr(name, match(name, /[0-9]+$/)) " " $3
+		if (name ~ /^gpuloom/) own[at] = $4
+		else if (!(at in best) || $4 < best[at]) best[at] = $4
+	}
+	END {
+		for (at in own) if (at in best) {
+			split(at, part, " ")
+			print "sample comm" n "_" part[1] "_to_fastest", part[2], own[at] / best[at]
+		}
+	}'
 }
 
-for t in $tables; do
-	case $t in
-	tasks | trees | rivals | byhand | contains | both | barriers | reduce | triggers | messages | requests | waits | uneven) ;;
-	scale | oneway | meet | collectives) [ "$gpus" -gt 1 ] || { echo "left out: $t needs two GPUs" >&2; continue; } ;;
-	*) echo "no table '$t'" >&2; exit 2 ;;
-	esac
-	t_"$t"
-done
+# all_tables: calls the functions of the tables.
+all_tables() {
+	for t in $tables; do
+		case $t in
+		tasks | trees | rivals | byhand | contains | both | barriers | reduce | triggers | messages | requests | waits | cost | uneven) ;;
+		scale | oneway | meet | collectives) [ "$gpus" -gt 1 ] || { echo "left out: $t needs two GPUs" >&2; continue; } ;;
+		*) echo "no table '$t'" >&2; exit 2 ;;
+		esac
+		t_"$t"
+	done
+}
+# Compiles the programs of all variants, on all cores, so that no comparison waits for a compiler.
+rm -rf "$confs"/[0-9]*
+mkdir -p "$confs/0"
+dry=yes
+all_tables
+find "$confs" -name '*.ini' | xargs grep -L '^workload = exec' | grep -v -- '-job.ini' |
+	xargs -P "$(nproc)" -I{} timeout 120 "$G" run {} --quiet --samples 1 --set run.warmup=0 >"$D/gpu-programs.txt" 2>&1
+dry= folder=0
+all_tables
 echo
 cat "$lines"

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures what a scheduler costs per task on a GPU, for bench/gpu.sh tax. The tasks are equal, and a task reads its part of a
- * large buffer.
+/* Measures what a scheduler costs per task on a GPU (make bench-tax). The tasks are equal, and a task reads its part of a large
+ * buffer.
  *
  *   gpu_tax BUILD [TURNS]         uses the plug-ins of BUILD
  *
- * Prints two lines per scheduler, with medians of TURNS runs in turns:
- *   handoff SCHEDULER US      time from a task of a worker to the next one: a run of empty tasks, by tasks per worker
- *   tax SCHEDULER RATIO US    a run of WAVES tasks per worker over one launch with a block for each task, which the hardware
- *                             starts as blocks end; US is the time of the launch, by tasks per worker
- * The time of a run counts from the moment at which the resident workers begin, that of the launch by events, while the GPU is
- * busy until the launch is queued. */
+ * Prints lines `sample FIGURE VALUE` for bench/figures.py, each once in a turn:
+ *   handoff_SCHEDULER_us      time from a task of a worker to the next one: a run of empty tasks, by tasks per worker
+ *   tax_SCHEDULER             a run over launches of the same body that follow each other in a stream: one launch for each wave of
+ *                             tasks, with a block for each worker
+ *   tax_SCHEDULER_wave_us     the time of one of these launches
+ *   tax_SCHEDULER_one_launch  the same run over one launch that has a block for each task; the GPU starts a block when another ends
+ * The clock of all three is that of the GPU: from the begin of the first worker or block to the end of the last task or block. So
+ * the time between two launches of a stream is inside, and so is all that workers do from task to task. Outside are the
+ * submission, the time until the GPU begins, and the time until the host sees the end. */
 #include <gpuloom/gpuloom.h>
 
+#include <algorithm>
 #include <stdint.h>
 #include <string.h>
 #include <string>
@@ -52,9 +56,26 @@ LOOM_FN void read(struct loom_ctx *c, const struct loom_task *t)
 }
 )";
 
-static __global__ void __launch_bounds__(LANES) launched(const uint4 *from, uint4 *sink)
+/* When a block began, and when each of its warps ended. */
+struct span {
+	uint64_t begin, end[LANES / 32];
+};
+
+static __device__ uint64_t gpu_ns()
 {
+	uint64_t ns;
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns)::"memory");
+	return ns;
+}
+
+static __global__ void __launch_bounds__(LANES) wave(const uint4 *from, uint4 *sink, span *spans)
+{
+	if (threadIdx.x == 0)
+		spans[blockIdx.x].begin = gpu_ns();
 	body(from + (uint64_t)blockIdx.x * WORDS, WORDS, threadIdx.x, sink);
+	__syncwarp();
+	if (threadIdx.x % 32 == 0)
+		spans[blockIdx.x].end[threadIdx.x / 32] = gpu_ns();
 }
 
 static loom_error err;
@@ -73,14 +94,15 @@ struct stack {
 	loom_stack *at;
 	uint32_t tag, workers;
 	loom_ref ref;
-	std::vector<double> empty, full, launch; /* us */
 };
 
+/* Returns the time in us from the begin of the first worker to the end of the last task. */
 static double run(stack &s, uint64_t tasks, uint32_t words)
 {
 	std::vector<loom_task> all(tasks);
 	loom_result *result;
-	double seconds;
+	double ns = 0;
+	uint32_t workers = 0;
 	for (uint64_t i = 0; i < tasks; i++) {
 		all[i] = loom_task();
 		all[i].tag = s.tag;
@@ -90,16 +112,33 @@ static double run(stack &s, uint64_t tasks, uint32_t words)
 	}
 	must(loom_stack_submit(s.at, all.data(), tasks, &err));
 	must(loom_stack_run(s.at, &result, &err));
-	if (loom_result_sample(result, 0, "seconds", &seconds))
-		exit(1);
-	if (!s.workers) {
-		char *json = loom_result_json(result);
-		for (const char *at = json; (at = strstr(at, "\"last_task_ns\"")); at++)
-			s.workers++;
-		free(json);
-	}
+	char *json = loom_result_json(result); /* "last_task_ns": [NS] of each worker, from the begin of the first worker */
+	for (const char *at = json; (at = strstr(at, "\"last_task_ns\"")) && (at = strchr(at, '[')); workers++)
+		ns = std::max(ns, strtod(at + 1, nullptr));
+	free(json);
 	loom_result_destroy(result);
-	return seconds * 1e6;
+	if (!workers || ns <= 0) {
+		fprintf(stderr, "gpu_tax: the result of a run has no times of workers\n");
+		exit(1);
+	}
+	s.workers = workers;
+	return ns / 1e3;
+}
+
+/* Returns the time in us from the begin of the first block to the end of the last one. `launches` launches have these blocks. */
+static double launch(const uint4 *data, uint4 *sink, span *spans, uint32_t launches, uint64_t blocks)
+{
+	static std::vector<span> all;
+	uint64_t begin = UINT64_MAX, end = 0, each = blocks / launches;
+	for (uint32_t i = 0; i < launches; i++)
+		wave<<<each, LANES>>>(data + i * each * WORDS, sink, spans + i * each);
+	all.resize(blocks);
+	MUST(cudaMemcpy(all.data(), spans, blocks * sizeof(*spans), cudaMemcpyDeviceToHost));
+	for (const span &one : all) {
+		begin = std::min(begin, one.begin);
+		end = std::max(end, *std::max_element(one.end, one.end + LANES / 32));
+	}
+	return (end - begin) / 1e3;
 }
 
 int main(int argc, char **argv)
@@ -110,6 +149,7 @@ int main(int argc, char **argv)
 	std::vector<stack> stacks;
 	cudaDeviceProp gpu;
 	uint4 *data;
+	span *spans;
 	if (argc < 2 || turns < 1) {
 		fprintf(stderr, "usage: gpu_tax BUILD [TURNS]\n");
 		return 2;
@@ -119,6 +159,7 @@ int main(int argc, char **argv)
 	const uint64_t bytes = most * WAVES * WORDS * sizeof(*data);
 	MUST(cudaMalloc(&data, bytes));
 	MUST(cudaMemset(data, 0, bytes));
+	MUST(cudaMalloc(&spans, most * WAVES * sizeof(*spans)));
 	for (const char *name : names) {
 		stack s = {};
 		std::string conf = std::string("[gpuloom]\nplugin_path = ") + argv[1] +
@@ -131,26 +172,24 @@ int main(int argc, char **argv)
 		must(loom_stack_source(s.at, "read", source, task, 1, &s.tag, &err));
 		must(loom_stack_adopt(s.at, data, bytes, &s.ref, &err));
 		run(s, (uint64_t)EMPTY * most, 0); /* plan has room for as many tasks as its first run has */
-		if (!s.workers || s.workers > most)
+		if (s.workers > most)
 			return 1;
+		printf("%s: %u workers\n", s.name, s.workers);
 		stacks.push_back(s);
 	}
 	for (int turn = -2; turn < turns; turn++) /* two turns of warm-up */
 		for (stack &s : stacks) {
-			double empty = run(s, (uint64_t)EMPTY * s.workers, 0), full = run(s, (uint64_t)WAVES * s.workers, WORDS);
-			gpu_busy();
-			double launch = gpu_us([&] { launched<<<WAVES * s.workers, LANES>>>(data, data); });
+			const uint64_t tasks = (uint64_t)WAVES * s.workers;
+			double empty = run(s, (uint64_t)EMPTY * s.workers, 0), full = run(s, tasks, WORDS);
+			double waves = launch(data, data, spans, WAVES, tasks), one = launch(data, data, spans, 1, tasks);
 			if (turn < 0)
 				continue;
-			s.empty.push_back(empty / EMPTY);
-			s.full.push_back(full / WAVES);
-			s.launch.push_back(launch / WAVES);
+			printf("sample handoff_%s_us %.4f\n", s.name, empty / EMPTY);
+			printf("sample tax_%s %.4f\n", s.name, full / waves);
+			printf("sample tax_%s_one_launch %.4f\n", s.name, full / one);
+			printf("sample tax_%s_wave_us %.3f\n", s.name, waves / WAVES);
 		}
 	for (stack &s : stacks) {
-		double launch_us = median(s.launch.data(), turns), full = median(s.full.data(), turns);
-		fprintf(stderr, "%s: %u workers\n", s.name, s.workers);
-		printf("handoff %s %.4f\n", s.name, median(s.empty.data(), turns));
-		printf("tax %s %.4f %.2f\n", s.name, full / launch_us, launch_us);
 		loom_stack_close(s.at);
 		loom_config_destroy(s.cfg);
 	}

@@ -7,11 +7,11 @@
 First measures what memory accesses of the device cost (`gpuloom doctor --profile`), and for each case what each task costs, as
 the median over all rounds.
 The lab then runs each scheduler with these costs, in virtual time. A case counts as predicted if the times of all schedulers
-are within 15 % of the measured ones. Ends with `bar NAME VALUE RELATION TARGET ok|short`, and writes
+are within 15 % of the measured ones. The figures are shares of the cases. Ends with `bar NAME VALUE RELATION TARGET ok|short`, and writes
 BUILD/bench/predict.json."""
 import json, os, statistics, tempfile
 
-from figures import arguments, bar, call, figures, finish, rotated, run_parts, settings
+from figures import arguments, call, count, finish, rotated, run_parts, settings
 
 SCHEDULERS = ['static', 'counter', 'mgws', 'plan']
 WITHIN = 0.15
@@ -61,7 +61,7 @@ def case(name, sizes, folder, costs, rounds):
     for s in SCHEDULERS:
         metrics = run(lab + settings([f'scheduler.use={s}']))['metrics']
         predicted, real = metrics['seconds']['median'], statistics.median(measured[s])
-        table[name][s] = {'predicted': predicted, 'measured': real}
+        table[name][s] = {'predicted': predicted, 'measured': real, 'samples': measured[s]}
         print(f'  {s:8} predicted {predicted * 1e3:9.3f} ms, measured {real * 1e3:9.3f} ms: {predicted / real:6.3f}; over the '
               f'lower bound {metrics["over_bound"]["median"]:.3f}', flush=True)
 
@@ -81,10 +81,10 @@ ratios = {c: {s: t['predicted'] / t['measured'] for s, t in row.items()} for c, 
 within = {s: sum(abs(row[s] - 1) <= WITHIN for row in ratios.values()) for s in SCHEDULERS}
 on = '_gpu' if gpu else ''
 for s in SCHEDULERS:
-    figures[f'predicted_{s}{on}'] = within[s]
-bar(f'predicted_cases{on}', sum(all(abs(r - 1) <= WITHIN for r in row.values()) for row in ratios.values()), '>=', 10)
+    count(f'predicted_{s}{on}', within[s], len(table))
+count(f'predicted_cases{on}', sum(all(abs(r - 1) <= WITHIN for r in row.values()) for row in ratios.values()), len(table), '>=', 10 / 12)
 # cases in which the scheduler that the lab finds fastest is within 3 % of the fastest one
-figures[f'predicted_best{on}'] = sum(
+count(f'predicted_best{on}', sum(
     row[min(row, key=lambda s: row[s]['predicted'])]['measured'] <= 1.03 * min(t['measured'] for t in row.values())
-    for row in table.values())
+    for row in table.values()), len(table))
 finish(os.path.join(asked.build, 'bench', 'predict.json'), seconds=table)

@@ -4,13 +4,13 @@
 
   bench/qos.py BUILD [--rounds N] [--ms N] [--part NAME]... [--set KEY=VALUE]...
 
-Parts: pareto (eight combinations of policies, throttle and budget), budget, frontier (longer bursts with fewer
-waiting requests), tenants, idle, latency. All variants of a part run in each round, in random order, so that other
-load affects all of them. All parts take about seven minutes. The last lines are `bar NAME VALUE >=|<= TARGET
-ok|short`. `make bench-pareto` draws the front."""
+Parts: pareto (eight combinations of policies), budget, tenants, idle, latency. All variants of a part run in each round, in
+random order, so that other load affects all of them. A figure is the median over the rounds, of values or of ratios within a
+round. All parts take about twelve minutes. The last lines are `bar NAME VALUE >=|<= TARGET ok|short`; the values of all
+rounds go to BUILD/bench/qos.json. `make bench-pareto` draws the front, with throttle and budget."""
 import argparse, json, os, random, statistics, subprocess, sys, time
 
-from figures import bar, bars
+from figures import bar, figure, finish, interval
 
 CORES = os.cpu_count()
 SETTLE = 0.02  # seconds of requests before the victim starts
@@ -52,8 +52,9 @@ class Bench:
         return {k: v['median'] for k, v in json.loads(out)['metrics'].items()}
 
     def rotate(self, variants):
-        """Runs the variants {name: (use, sets)}, and returns {name: list of metrics}. If the victim is already disturbed before
-        there are requests, other programs use the machine. Then the sample is repeated, for at most half of all samples."""
+        """Runs the variants {name: (use, sets)}, and returns {name: list of metrics}, with None for a failed run. If the victim is
+        already disturbed before there are requests, other programs use the machine. Then the sample is repeated, for at most half
+        of all samples."""
         found = {name: [] for name in variants}
         again = disturbed = 0
         for _ in range(self.rounds):
@@ -65,8 +66,7 @@ class Bench:
                         break
                     again += 1
                     m = self.run(*variants[name])
-                if m:
-                    found[name].append(m)
+                found[name].append(m)
         print(f'# {again} samples taken again for what else ran, {disturbed} kept all the same')
         return found
 
@@ -90,8 +90,18 @@ def peak(m):
     return m['qos_cpu_share_peak_1s']
 
 
+def each(found, name, key):
+    """Returns the values of all rounds, with None for those that are missing."""
+    return [m and (key(m) if callable(key) else m.get(key)) for m in found[name]]
+
+
 def of(found, name, key):
-    return median([key(m) if callable(key) else m.get(key) for m in found[name]])
+    return median(each(found, name, key))
+
+
+def within(f, *lists):
+    """Returns f of the values of each round that has all of them."""
+    return [f(*row) for row in zip(*lists) if None not in row]
 
 
 COMBINATIONS = ['split', 'coalesce split', 'steer split', 'coalesce steer split', 'monolithic',
@@ -101,16 +111,13 @@ PAPER = 'qos.monolithic.worker=yes'  # the paper's monolithic path keeps its wor
 
 def pareto(b):
     variants = {c: (c, PAPER) for c in COMBINATIONS}
-    for text in LIMITS:
-        variants[f'throttle {text}'] = ('split throttle', f'qos.throttle.limit={text}')
-        variants[f'budget {text}'] = ('monolithic budget', f'qos.budget.limit={text}')
     found = b.rotate(variants)
     print('# variant | victim speed | requests/s | CPU share | ns/request | interrupts | wake-ups')
     for name in variants:
         row = [of(found, name, k) for k in ('victim_speed', rate, share, 'qos_cpu_per_request',
                                             'qos_interrupts', 'qos_wakeups')]
         print(f'# {name} | {row[0]:.3f} | {row[1]:.0f} | {row[2]:.4f} | {row[3]:.0f} | {row[4]:.0f} | {row[5]:.0f}')
-    bar('victim-loss-unthrottled', 1 - of(found, 'split', 'victim_speed'), '>=', 0.05)
+    bar('victim-loss-unthrottled', within(lambda speed: 1 - speed, each(found, 'split', 'victim_speed')), '>=', 0.05)
 
 
 # ---- a budget: throughput, CPU time, stalls
@@ -120,29 +127,17 @@ STORM = 'storm'
 ELSEWHERE = [f'qos.steer.cores={CORES - 1}']
 
 
-def waiting(n, order='scan'):
-    return [f'workload.requests.outstanding={n}', f'qos.order={order}']
-
-
-def storm_of(n, order='scan'):
-    """Returns the settings of an unthrottled path. Its worker polls more often, for at most 512 answers each time."""
-    return ('monolithic steer', *ELSEWHERE, *waiting(n, order), 'workload.requests.pause=100us')
-
-
-def budget_of(text, n=WAITING, order='scan', *sets):
-    return ('monolithic steer budget', *ELSEWHERE, f'qos.budget.limit={text}', *waiting(n, order), *sets)
-
 
 def in_turns(m):
     """Returns the cost of a request within a burst, without the costs of waking and falling asleep."""
     return m['qos_cpu_rounds'] / m['qos_requests'] if m['qos_requests'] else None
 
 
-def of_ideal(found, name, text, storm=STORM):
-    """Returns the throughput relative to the ideal, which is the CPU limit divided by the cost of a request in a storm.
-    The value is the median over rounds. In each round both runs were within a minute."""
-    pairs = zip(found[name], found[storm])
-    return median([rate(m) * s['qos_cpu_per_request'] / (LIMITS[text] * CORES * 1e9) for m, s in pairs])
+def of_ideal(found, name, text):
+    """Returns the throughput of each round relative to the ideal, which is the CPU limit divided by the cost of a request in a
+    storm. In each round both runs were within a minute."""
+    return within(lambda served, cost: served * cost / (LIMITS[text] * CORES * 1e9), each(found, name, rate),
+                  each(found, STORM, 'qos_cpu_per_request'))
 
 
 def per_burst(m):
@@ -151,11 +146,11 @@ def per_burst(m):
     return m['qos_cpu'] / n / 1e3, (m['qos_cpu'] - m['qos_cpu_rounds']) / n / 1e3
 
 
-def explain(found, name, text, storm=STORM):
+def explain(found, name, text):
     """Computes the relative throughput from its parts: the share of a burst that is not spent on waking, times the ratio of
     the cost of a request in a storm to its cost here."""
-    whole, wake = (median([per_burst(m)[i] for m in found[name]]) for i in (0, 1))
-    warm, here = of(found, storm, 'qos_cpu_per_request'), of(found, name, in_turns)
+    whole, wake = (median([per_burst(m)[i] for m in found[name] if m]) for i in (0, 1))
+    warm, here = of(found, STORM, 'qos_cpu_per_request'), of(found, name, in_turns)
     used = of(found, name, share) / LIMITS[text]
     print(f'#   a burst: {whole:.0f} us, {wake:.1f} of them for waking; a request: {here:.0f} ns, {here - warm:+.0f} against '
           f'the storm; of the budget {used:.3f} used: {used:.3f} x {1 - wake / whole:.3f} x {warm / here:.3f} = '
@@ -163,54 +158,32 @@ def explain(found, name, text, storm=STORM):
 
 
 def budget(b):
-    """Prints the three bars at each limit. Also measures the paper's governor with the same accounting, and requests in the
-    order of arrival."""
-    variants = {STORM: storm_of(WAITING), 'arrival storm': storm_of(WAITING, 'arrival')}
+    """Prints the three bars at each limit. Also measures the paper's governor with the same accounting, and requests in the order
+    of arrival at the smallest limit. The unthrottled path polls more often, for at most 512 answers each time."""
+    waiting = [f'workload.requests.outstanding={WAITING}', 'qos.order=scan']
+    variants = {STORM: ('monolithic steer', *ELSEWHERE, *waiting, 'workload.requests.pause=100us')}
     for text in LIMITS:
-        variants['budget ' + text] = budget_of(text)
-        variants['arrival ' + text] = budget_of(text, WAITING, 'arrival')
+        variants['budget ' + text] = ('monolithic steer budget', *ELSEWHERE, f'qos.budget.limit={text}', *waiting)
         variants['throttle ' + text] = ('monolithic steer throttle', *ELSEWHERE, f'qos.throttle.limit={text}',
-                                        'qos.throttle.charge=path', *waiting(WAITING))
+                                        'qos.throttle.charge=path', *waiting)
+    use, *sets = variants['budget 1%']
+    variants['arrival'] = (use, *sets, 'qos.order=arrival')
     found = b.rotate(variants)
-    print(f'# a request in a storm: {of(found, STORM, "qos_cpu_per_request"):.0f} ns; '
-          f'in order of arrival {of(found, "arrival storm", "qos_cpu_per_request"):.0f} ns')
+    figure('order_scan_over_arrival', within(lambda own, their: own / their, each(found, 'budget 1%', rate), each(found, 'arrival', rate)))
+    print(f'# a request in a storm: {of(found, STORM, "qos_cpu_per_request"):.0f} ns')
     for text, limit in LIMITS.items():
-        name, other, arrival = 'budget ' + text, 'throttle ' + text, 'arrival ' + text
-        bar(f'budget-{text}-cpu-over-any-second', of(found, name, peak) / limit, '<=', 1.02)
+        name, other = 'budget ' + text, 'throttle ' + text
+        bar(f'budget-{text}-cpu-over-any-second', within(lambda most: most / limit, each(found, name, peak)), '<=', 1.02)
         bar(f'budget-{text}-throughput-of-ideal', of_ideal(found, name, text), '>=', 0.85)
-        bar(f'budget-{text}-stall-p999-us', of(found, name, 'victim_beside_stall_p999_us'), '<=', 200)
+        bar(f'budget-{text}-stall-p999-us', each(found, name, 'victim_beside_stall_p999_us'), '<=', 200)
         explain(found, name, text)
         print(f'#   {of(found, name, rate):.0f} requests/s; stall alone '
               f'{of(found, name, "victim_alone_stall_p999_us"):.0f} us; victim speed '
               f'{of(found, name, "victim_speed"):.3f}')
-        print(f'#   in order of arrival: {of(found, arrival, rate):.0f} requests/s, of ideal '
-              f'{of_ideal(found, arrival, text, "arrival storm"):.3f}, stall '
-              f'{of(found, arrival, "victim_beside_stall_p999_us"):.0f} us')
-        explain(found, arrival, text, 'arrival storm')
         print(f'#   throttle: {of(found, other, rate):.0f}/s at share {of(found, other, share):.4f}')
         if limit < 0.2:
-            bar(f'budget-{text}-over-throttle', of(found, name, rate) / of(found, other, rate), '>=', 5)
-
-
-def frontier(b):
-    """Prints the throughput against the victim's stall for longer bursts, at each limit."""
-    stalls, fewer = ('75us', '165us', '300us', '1ms'), 1024
-    variants = {STORM: storm_of(WAITING), f'storm {fewer}': storm_of(fewer)}
-    for text in LIMITS:
-        for stall in stalls:
-            variants[f'{text} {stall}'] = budget_of(text, WAITING, 'place', f'qos.budget.stall={stall}')
-        variants[f'{text} {fewer}'] = budget_of(text, fewer)
-    found = b.rotate(variants)
-    print('# limit | stall, or waiting | CPU over the limit | throughput of the ideal | victim p99.9, longest (alone), us')
-    for text, limit in LIMITS.items():
-        for what in stalls + (fewer,):
-            name = f'{text} {what}'
-            print(f'# {text} | {what} | {of(found, name, peak) / limit:.3f} | '
-                  f'{of_ideal(found, name, text, f"storm {fewer}" if what == fewer else STORM):.3f} | '
-                  f'{of(found, name, "victim_beside_stall_p999_us"):.0f}, '
-                  f'{of(found, name, "victim_beside_stall_max_us"):.0f} '
-                  f'({of(found, name, "victim_alone_stall_p999_us"):.0f}, '
-                  f'{of(found, name, "victim_alone_stall_max_us"):.0f})', flush=True)
+            bar(f'budget-{text}-over-throttle', within(lambda own, their: own / their, each(found, name, rate), each(found, other, rate)),
+                '>=', 5)
 
 
 def tenants(b):
@@ -226,13 +199,14 @@ def tenants(b):
                 'both flood': ('monolithic budget', *two, 'qos.budget.limit=5%')}
     found = b.rotate(variants)
     for name, p99 in (('alone', 'qos_p99'), ('flooded', 'qos_p99:t01')):
-        print(f'# {name}: p99 {sorted(round(m[p99] / 1e3) for m in found[name])} us')
-    bar('tenants-p99-flooded-over-alone',
-          of(found, 'flooded', 'qos_p99:t01') / of(found, 'alone', 'qos_p99'), '<=', 2)
-    rates = [of(found, 'both flood', f'qos_per_s:t0{i}') for i in (0, 1)]
-    bar('tenants-fair-share', min(rates) / (sum(rates) / 2), '>=', 0.9)
-    bar('tenants-paced-throughput', of(found, 'flooded', 'qos_per_s:t01') /
-          of(found, 'alone', 'qos_per_s'), '>=', 0.9)
+        print(f'# {name}: p99 {sorted(round(m[p99] / 1e3) for m in found[name] if m)} us')
+
+    def over(metric):
+        return within(lambda flooded, alone: flooded / alone, each(found, 'flooded', metric + ':t01'), each(found, 'alone', metric))
+    bar('tenants-p99-flooded-over-alone', over('qos_p99'), '<=', 2)
+    bar('tenants-fair-share', within(lambda *rates: min(rates) / (sum(rates) / 2), *(
+        each(found, 'both flood', f'qos_per_s:t0{i}') for i in (0, 1))), '>=', 0.9)
+    bar('tenants-paced-throughput', over('qos_per_s'), '>=', 0.9)
 
 
 def idle_counters():
@@ -268,12 +242,6 @@ def idle_window(seconds, pid=None):
             (wakeups(pid) - woke) / seconds if pid else 0)
 
 
-def interval(values, n=2000):
-    """Returns the 95 % interval of the median by bootstrap."""
-    medians = sorted(statistics.median(random.choices(values, k=len(values))) for _ in range(n))
-    return medians[n // 40], medians[-n // 40 - 1]
-
-
 def idle(b):
     """Measures an idle service: pairs of windows without and with the service, in alternating order. Idle entries of
     the machine vary by half from one second to the next, so the bar limits what the process can have added. Each
@@ -303,20 +271,18 @@ def idle(b):
             break
     print(f'# {len(pairs) - len(quiet)} of {len(pairs)} pairs left out: something else ran in them')
     pairs = quiet or [p for p in pairs if p[1]]
-    bar('idle-service-cpu-share', median([w[3] for _, w in pairs]), '<=', 0.001)
+    bar('idle-service-cpu-share', [w[3] for _, w in pairs], '<=', 0.001)
     print(f'# wake-ups of the path in a sample, its start and end included: {median([w[4] for _, w in pairs]):.0f}')
     base = median([p[0][0] for p in pairs])
     if not base >= 0.5:
         print('# the machine itself is not idle: a comparison says nothing')
+        pairs = []
     for i, what in ((0, 'residency'), (1, 'entries')):
         off = [w[i] / a[i] - 1 for a, w in pairs]
-        low, high = interval(off)
-        print(f'# {what} with over without, {len(off)} pairs: {median(off):+.4f}, 95 % within {low:+.4f} .. {high:+.4f}; '
-              f'without it {min(a[i] for a, _ in pairs):.4g} .. {max(a[i] for a, _ in pairs):.4g}')
-        if what == 'residency':
-            bar('idle-residency-off-by', abs(median(off)) if base >= 0.5 else float('inf'), '<=', 0.02)
-    bar('idle-entries-added-at-most', median([w[2] for _, w in pairs]) / median([a[1] for a, _ in pairs])
-          if base >= 0.5 else float('inf'), '<=', 0.02)
+        low, high = interval(off) or (float('nan'), float('nan'))
+        print(f'# {what} with over without, {len(off)} pairs: {median(off):+.4f}, 95 % within {low:+.4f} .. {high:+.4f}')
+    bar('idle-residency-off-by', [1 - w[0] / a[0] for a, w in pairs], '<=', 0.02)
+    bar('idle-entries-added-at-most', [w[2] / a[1] for a, w in pairs], '<=', 0.02)
 
 
 def latency(b):
@@ -330,17 +296,16 @@ def latency(b):
             m = b.run('monolithic steer', 'qos.steer.cores=0', f'workload.requests_storm.service={service}',
                       'workload.requests.outstanding=1', 'workload.requests.pause=0',
                       'workload.requests_storm.requests=20000', 'qos.class=fifo', victim=False)
-            if m:
-                found[service].append(m['qos_p50'])
+            found[service].append(m and m['qos_p50'])
     wake = median([d['wake_ns'] for d in direct])
     for service in found:
         alone = median([d[service + '_ns'] for d in direct])
         print(f'# {service}: request {median(found[service]):.0f} ns, direct {alone:.0f} ns, wake {wake:.0f} ns')
-        bar(f'latency-{service}-over-direct-and-wake', median(found[service]) / (alone + wake), '<=', 2)
+        bar(f'latency-{service}-over-direct-and-wake', within(lambda took, d: took / (d[service + '_ns'] + d['wake_ns']),
+                                                              found[service], direct), '<=', 2)
 
 
-PARTS = {'pareto': (pareto, 3), 'budget': (budget, 4), 'frontier': (frontier, 2), 'tenants': (tenants, 4),
-         'idle': (idle, 20), 'latency': (latency, 5)}
+PARTS = {'pareto': (pareto, 10), 'budget': (budget, 10), 'tenants': (tenants, 10), 'idle': (idle, 20), 'latency': (latency, 10)}
 
 
 def main():
@@ -363,7 +328,7 @@ def main():
         run(b)
         print(f'# {time.monotonic() - begin:.0f} s', flush=True)
     print(f'# load {os.getloadavg()[0]:.1f} at the end')
-    print('\n'.join(bars))
+    finish(f'{o.build}/bench/qos.json', rounds={part: o.rounds or PARTS[part][1] for part in o.part or PARTS})
 
 
 main()

@@ -7,13 +7,14 @@
 T1, T3: each round runs one rank with N workers, N ranks with one worker each that access each other's memory, N ranks that
 steal over tcp, and the peer in bench/peers, which steals by MPI messages. The peer runs twice. `mpi` uses shared memory and is
 compared with ranks that access each other's memory. `mpi_tcp` uses tcp and is compared with ranks that steal over tcp. N is 2,
-4, 8 etc. up to the number of cores, or as --counts lists. contains: compares two ranks with one rank, with one worker each. The last lines
-are `bar NAME VALUE >= TARGET ok|short|missing`; all values go to BUILD/bench/ranks.json."""
+4, 8 etc. up to the number of cores, or as --counts lists. contains: compares two ranks with one rank, with one worker each. A figure is
+the median over the rounds of ratios within a round. The last lines are `bar NAME VALUE >= TARGET ok|short|missing`; all values go
+to BUILD/bench/ranks.json."""
 import json, os, shutil, statistics
 
-from figures import arguments, bar, call, finish, rotated, run_parts, settings
+from figures import arguments, bar, call, finish, ratios, rotated, run_parts, settings
 
-asked = arguments(__doc__, 7, 'T1,T3,contains', counts='')
+asked = arguments(__doc__, 10, 'T1,T3,contains', counts='')
 build = asked.build
 cores = len(os.sched_getaffinity(0))
 counts = [int(n) for n in asked.counts.split(',') if n] or [n for n in (2, 4, 8, 16, 32, 64, 128) if n <= cores]
@@ -47,13 +48,9 @@ def compare(tree, rounds):
                 took[way].append(ways[way]())
         times[f'{tree}_{n}'] = took
         print(f'{tree}, {n}: ' + ', '.join(f'{way} {statistics.median(s) * 1e3:.1f} ms' for way, s in took.items()), flush=True)
-
-        def judge(name, other, way, least):
-            ratios = [a / b for a, b in zip(took.get(other, []), took[way])]
-            bar(name, statistics.median(ratios) if ratios else None, '>=', least, ratios)
         for way, least, mpi in ('ranks', 0.95 if n == 2 else 0.9, 'mpi'), ('tcp', 0.9, 'mpi_tcp'):
-            judge(f'{way}_{tree}_{n}_over_workers', 'workers', way, least)
-            judge(f'{way}_{tree}_{n}_over_mpi', mpi, way, 1)
+            bar(f'{way}_{tree}_{n}_over_workers', ratios(took['workers'], took[way]), '>=', least)
+            bar(f'{way}_{tree}_{n}_over_mpi', ratios(took.get(mpi, []), took[way]), '>=', 1)
 
 
 def contains(rounds):
@@ -63,8 +60,7 @@ def contains(rounds):
             took[ranks].append(ours('conf/contains-ranks.ini', ranks, 1))
     times['contains'] = took
     print(f'contains: 1 rank {statistics.median(took[1]) * 1e3:.1f} ms, 2 ranks {statistics.median(took[2]) * 1e3:.1f} ms')
-    ratios = [a / b for a, b in zip(took[1], took[2])]
-    bar('ranks_contains_two', statistics.median(ratios), '>=', 1.8, ratios)
+    bar('ranks_contains_two', ratios(took[1], took[2]), '>=', 1.8)
 
 
 run_parts(asked, {**{tree: lambda rounds, tree=tree: compare(tree, rounds) for tree in ('T1', 'T3')}, 'contains': contains})

@@ -8,13 +8,14 @@ events: simulated accesses and steps per CPU second, for tasks on 132 workers an
 1,024 ranks, with memory and time, and whether two runs are identical. ring: the simulated time of a ring compared with
 SimGrid's model CM02, and the CPU seconds at 1,024 ranks: in total, and for ranks that only sleep and send.
 real: the same confs on real cores and simulated. The costs of the simulation come from `gpuloom doctor --profile`, from
-messages of two sizes, and from ranks that compute concurrently. A rank needs two cores. The last lines are
-`bar NAME VALUE >=|<= TARGET ok|short|missing`; all values go to BUILD/bench/sim.json."""
-import json, os, re, resource, statistics, subprocess, time
+messages of two sizes, and from ranks that compute concurrently. A rank needs two cores. A figure is the median over the rounds.
+Simulated times are the same in each round. The last lines are `bar NAME VALUE >=|<= TARGET ok|short|missing`; the values of all
+rounds go to BUILD/bench/sim.json."""
+import json, os, re, statistics, subprocess, tempfile, time
 
-from figures import arguments, bar, call, finish, run_parts, settings
+from figures import arguments, bar, call, count, finish, ratios, run_parts, settings, worst_of
 
-asked = arguments(__doc__, 3, 'events,twice,ring,real')
+asked = arguments(__doc__, 6, 'events,twice,ring,real')
 build = asked.build
 HUGE = 'conf/sim/allreduce-1024.ini'
 # SimGrid models only the network, so these costs are 0 or as in its model.
@@ -24,13 +25,17 @@ BARE = ['trigger.gputn.sim_trigger=0', 'trigger.sim_overhead=0', 'trigger.sim_ga
 
 
 def play(conf, *own):
-    """Returns the result, the events, and the CPU seconds of the simulation."""
-    done = subprocess.run([build + '/gpuloom', 'run', conf, '--samples', '1', '--log', 'info', '--quiet', '--json', '-',
-                           *settings(['run.warmup=0', 'run.timeout=10m', *own])], capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    events, took = re.findall(r'(\d+) events in (\S+) s', done.stderr)[-1]
-    return json.loads(done.stdout), int(events), float(took)
+    """Returns the result, the events, the CPU seconds of the simulation, and the memory of the command in GiB."""
+    with tempfile.TemporaryFile('w+') as out, tempfile.TemporaryFile('w+') as talk:
+        job = subprocess.Popen([build + '/gpuloom', 'run', conf, '--samples', '1', '--log', 'info', '--quiet', '--json', '-',
+                                *settings(['run.warmup=0', 'run.timeout=10m', *own])], stdout=out, stderr=talk)
+        _, job.returncode, used = os.wait4(job.pid, 0)
+        out.seek(0), talk.seek(0)
+        said = talk.read()
+        if job.returncode:
+            raise SystemExit(said)
+        events, took = re.findall(r'(\d+) events in (\S+) s', said)[-1]
+        return json.load(out), int(events), float(took), used.ru_maxrss / 1024 / 1024
 
 
 def events(rounds):
@@ -39,10 +44,10 @@ def events(rounds):
     for name, (conf, *own) in jobs.items():
         rates = []
         for _ in range(rounds):
-            _, n, took = play(conf, *own)
+            _, n, took, _ = play(conf, *own)
             rates.append(n / took)
         print(f'{name}: {statistics.median(rates) / 1e6:.3g} M events/s')
-        bar(f'sim_{name}_events_per_s', statistics.median(rates), '>=', 3e6, rates)
+        bar(f'sim_{name}_events_per_s', rates, '>=', 3e6)
 
 
 def same(result):
@@ -50,17 +55,17 @@ def same(result):
     return [result[k] for k in ('status', 'metrics', 'workers')] + [s['seconds'] for s in result['samples']]
 
 
-def twice(_):
-    began = time.monotonic()
-    one, n, took = play(HUGE)
-    whole = time.monotonic() - began
-    two = play(HUGE)[0]
-    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024 / 1024
-    print(f'1,024 ranks: {whole:.1f} s, of which {took:.1f} s for {n / 1e6:.1f} M events, {most:.2f} GiB')
-    bar('sim_1024_events_per_s', n / took, '>=', 3e6)
+def twice(rounds):
+    results, rates, whole, gib = [], [], [], []
+    for _ in range(max(2, rounds)):
+        began = time.monotonic()
+        result, n, took, memory = play(HUGE)
+        results.append(same(result)), rates.append(n / took), whole.append(time.monotonic() - began), gib.append(memory)
+    print(f'1,024 ranks: {statistics.median(whole):.1f} s, {n / 1e6:.1f} M events, {statistics.median(gib):.2f} GiB')
+    bar('sim_1024_events_per_s', rates, '>=', 3e6)
     bar('sim_1024_s', whole, '<=', 60)
-    bar('sim_1024_gib', most, '<=', 4)
-    bar('sim_1024_differences', int(same(one) != same(two)), '<=', 0)
+    bar('sim_1024_gib', gib, '<=', 4)
+    count('sim_1024_differences', sum(one != results[0] for one in results[1:]), len(results) - 1, '<=', 0)
 
 
 def platform(ranks):
@@ -84,28 +89,35 @@ def network(ranks, size, sharing):
     return tuple(map(float, call([f'{build}/bench/sim_ring', str(ranks), str(size), sharing]).split()))
 
 
+def apart(a, b):
+    return max(a / b, b / a)
+
+
 def ring(rounds):
     if not os.access(f'{build}/bench/peers/ring_simgrid', os.X_OK):
         for name, relation, target in (('sim_over_simgrid_simulated', '<=', 1.1), ('simgrid_over_sim_real', '>=', 20), (
                 'network_over_simgrid_simulated', '<=', 1.1), ('simgrid_network', '>=', 20), ('simgrid_network_fair', '>=', 20)):
-            bar(name, None, relation, target)
+            bar(name, [], relation, target)
         return
-    ratios = []
-    for ranks, size in ((8, 65536), (64, 65536), (64, 16384)):
-        ours = play(HUGE, f'run.ranks={ranks}', f'workload.allreduce.bytes={ranks * size}', *BARE)[0]['samples'][0]['seconds']
-        theirs = simgrid(ranks, size)[0]
-        ratios.append(max(ours / theirs, theirs / ours))
-        print(f'{ranks} ranks, {size} B: {ours * 1e6:.1f} us, SimGrid {theirs * 1e6:.1f} us')
-    bar('sim_over_simgrid_simulated', max(ratios), '<=', 1.1)
-    took, theirs = play(HUGE, *BARE)[2], simgrid(1024, 8192)[1]
-    print(f'1,024 ranks: {took:.2f} s, SimGrid {theirs:.2f} s')
-    bar('simgrid_over_sim_real', theirs / took, '>=', 20)
-    queue, fair, theirs = (tuple(map(statistics.median, zip(*(play() for _ in range(rounds))))) for play in (
-        lambda: network(1024, 8192, 'queue'), lambda: network(1024, 8192, 'fair'), lambda: simgrid(1024, 8192)))
-    print(f'1,024 ranks, the network alone: {queue[1]:.2f} s, with max-min shares as in SimGrid {fair[1]:.2f} s; SimGrid {theirs[1]:.2f} s')
-    bar('network_over_simgrid_simulated', max(max(ours[0] / theirs[0], theirs[0] / ours[0]) for ours in (queue, fair)), '<=', 1.1)
-    bar('simgrid_network', theirs[1] / queue[1], '>=', 20)
-    bar('simgrid_network_fair', theirs[1] / fair[1], '>=', 20)
+    cases, took = {}, {'sim': [], 'queue': [], 'fair': [], 'simgrid': []}
+    for _ in range(rounds):
+        for ranks, size in ((8, 65536), (64, 65536), (64, 16384)):
+            ours = play(HUGE, f'run.ranks={ranks}', f'workload.allreduce.bytes={ranks * size}', *BARE)[0]['samples'][0]['seconds']
+            cases.setdefault((ranks, size), []).append((ours, simgrid(ranks, size)[0]))
+        took['sim'].append((0, play(HUGE, *BARE)[2]))
+        for sharing in 'queue', 'fair':
+            took[sharing].append(network(1024, 8192, sharing))
+        took['simgrid'].append(simgrid(1024, 8192))
+    for (ranks, size), pairs in cases.items():
+        print(f'{ranks} ranks, {size} B: {pairs[0][0] * 1e6:.1f} us, SimGrid {pairs[0][1] * 1e6:.1f} us')
+    simulated, real = ({way: [one[i] for one in pairs] for way, pairs in took.items()} for i in (0, 1))
+    print('1,024 ranks: sim; the network alone; the network with max-min shares as in SimGrid; SimGrid:',
+          ', '.join(f'{statistics.median(s):.2f} s' for s in real.values()))
+    bar('sim_over_simgrid_simulated', worst_of([apart(a, b) for a, b in pairs] for pairs in cases.values()), '<=', 1.1)
+    bar('network_over_simgrid_simulated', worst_of(list(map(apart, simulated[way], simulated['simgrid'])) for way in ('queue', 'fair')),
+        '<=', 1.1)
+    for name, way in ('simgrid_over_sim_real', 'sim'), ('simgrid_network', 'queue'), ('simgrid_network_fair', 'fair'):
+        bar(name, ratios(real['simgrid'], real[way]), '>=', 20)
 
 
 def seconds(conf, *own):
@@ -125,7 +137,7 @@ class Network:
         # Two messages that follow each other at once give the gap. The latency is the time of one message minus the
         # costs of everything but the network. The rate is the cost of bytes.
         self.net = ['trigger.sim_latency=0ns', 'trigger.sim_rate=1e15', 'trigger.sim_gap=1us']
-        here, there = (self.run('msgrate', 2, ['workload.msgrate.operation=put', 'workload.msgrate.per=1',
+        here, there = (self.least('msgrate', ['workload.msgrate.operation=put', 'workload.msgrate.per=1',
                                                'workload.msgrate.fires=20000'], simulated) for simulated in (False, True))
         self.net[2] = f'trigger.sim_gap={1000 * here / there:.0f}ns'
         free, whole = ([self.one_way(size, simulated) for size in (8, 65536)] for simulated in (True, False))
@@ -133,14 +145,18 @@ class Network:
         self.net[1] = f'trigger.sim_rate={(65536 - 8) / max(whole[1] - whole[0] - (free[1] - free[0]), 1e-9):.6g}'
 
     def run(self, conf, ranks, own, simulated, stream=0):
-        """Returns the smallest median of several real runs, since other load may affect some runs."""
         if simulated:
             return seconds([f'conf/{conf}.ini', self.profile], f'run.ranks={ranks}', f'device.sim.stream={stream:.0f}ns',
                            *self.sim, *self.net, *own)
-        return min(seconds([f'conf/{conf}.ini', '-n', str(ranks)], *self.real, *own) for _ in range(self.rounds))
+        return seconds([f'conf/{conf}.ini', '-n', str(ranks)], *self.real, *own)
+
+    def least(self, conf, own, simulated):
+        """Returns the smallest of several real times, since other load may affect some runs. The parameters of the simulation
+        come from it."""
+        return min(self.run(conf, 2, own, simulated) for _ in range(1 if simulated else self.rounds))
 
     def one_way(self, size, simulated):
-        return self.run('pingpong', 2, ['workload.pingpong.rounds=1000', f'workload.pingpong.bytes={size}'], simulated) / 2000
+        return self.least('pingpong', ['workload.pingpong.rounds=1000', f'workload.pingpong.bytes={size}'], simulated) / 2000
 
 
 def computing(ranks):
@@ -165,17 +181,19 @@ def real(rounds):
     stream = {n: 100 * min(computing(n) for _ in range(rounds)) / there for n in (2, 4, 8) if 2 * n <= cores}
     print('1 KiB streamed, by ranks:', {n: f'{ns:.0f} ns' for n, ns in stream.items()})
     for provider in 'shm', 'tcp':
-        ratios = []
+        off = []
         if cores >= 4:
             net = Network(provider, profile, rounds)
             print(f'{provider}: {", ".join(net.net)}')
             points = [('pingpong', 2, [f'workload.pingpong.bytes={size}', 'workload.pingpong.rounds=1000']) for size in (512, 8192)]
             points += [(job, n, own) for job, own in jobs.items() for n in stream]
-            for job, n, own in points:
-                here, there = (net.run(job, n, own, simulated, stream[n]) for simulated in (False, True))
-                ratios.append(max(here / there, there / here))
-                print(f'{provider}: {job}, {n} ranks, {own[0].split(".")[-1]}: real {here * 1e6:.1f} us, simulated {there * 1e6:.1f} us')
-        bar(f'sim_against_{provider}', statistics.median(ratios) if ratios else None, '<=', 1.2)
+            there = [net.run(job, n, own, True, stream[n]) for job, n, own in points]
+            here = [[net.run(job, n, own, False) for job, n, own in points] for _ in range(rounds)]
+            for (job, n, own), simulated, real_ in zip(points, there, zip(*here)):
+                print(f'{provider}: {job}, {n} ranks, {own[0].split(".")[-1]}: real {statistics.median(real_) * 1e6:.1f} us, '
+                      f'simulated {simulated * 1e6:.1f} us')
+            off = [statistics.median(map(apart, row, there)) for row in here]
+        bar(f'sim_against_{provider}', off, '<=', 1.2)  # of each round, the median over the points
 
 
 run_parts(asked, {'events': events, 'twice': twice, 'ring': ring, 'real': real})

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One worker runs a long task while the other worker is idle. The program measures the share of a core that the idle
  * worker takes, and the delay with which the idle worker starts a task that the long task spawns.
- *   BUILD/bench/tasks_idle [ROUNDS]
- * The program uses the plug-ins of BUILD. */
+ *   BUILD/bench/tasks_idle [TURNS]
+ * Prints `sample FIGURE VALUE` for each turn, for bench/figures.py. The program uses the plug-ins of BUILD. */
 #include "../tests/harness.h"
 #include "times.h"
 
 #define ROUND_NS 5000000u
+#define ROUNDS 40u /* tasks that the long task spawns in a turn */
 
-static uint64_t rounds, made_at, waits[100000];
+static uint64_t turns, made_at, waits[ROUNDS];
 static uint32_t taken;
-static double other_share;
 
 static void compute(uint64_t until)
 {
@@ -22,21 +22,21 @@ static void begun(struct loom_ctx *c, const struct loom_task *t)
 {
 	(void)c;
 	waits[t->param[0]] = now_ns() - __atomic_load_n(&made_at, __ATOMIC_ACQUIRE);
-	__atomic_store_n(&taken, (uint32_t)t->param[0] + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&taken, (uint32_t)t->param[0] + 1, __ATOMIC_RELEASE); /* pairs with the acquire in turn() */
 }
 
-static void long_task(struct loom_ctx *c, const struct loom_task *t)
+static void turn(struct loom_ctx *c)
 {
-	(void)t;
 	/* In the first phase, the task spawns nothing, and the other worker is idle. */
 	uint64_t wall = now_ns(), all = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	uint64_t own = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	compute(wall + 200 * (uint64_t)ROUND_NS);
+	compute(wall + 60 * (uint64_t)ROUND_NS);
 	all = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - all;
 	own = clock_ns(CLOCK_THREAD_CPUTIME_ID) - own;
-	other_share = ((double)all - (double)own) / (double)(now_ns() - wall);
+	printf("sample idle_cpu_share %.5f\n", ((double)all - (double)own) / (double)(now_ns() - wall));
 	/* In the second phase, the task spawns a child every ROUND_NS. */
-	for (uint64_t i = 0; i < rounds; i++) {
+	__atomic_store_n(&taken, 0, __ATOMIC_RELAXED); /* the other worker has no task, so nothing else writes it */
+	for (uint64_t i = 0; i < ROUNDS; i++) {
 		struct loom_task child = {.tag = 1};
 		child.param[0] = i;
 		compute(now_ns() + ROUND_NS);
@@ -46,6 +46,15 @@ static void long_task(struct loom_ctx *c, const struct loom_task *t)
 			if (now_ns() - made_at > 2000000000u)
 				exit(3);
 	}
+	sort_ns(waits, ROUNDS);
+	printf("sample new_task_us %.2f\n", (double)waits[ROUNDS / 2] / 1e3);
+}
+
+static void long_task(struct loom_ctx *c, const struct loom_task *t)
+{
+	(void)t;
+	for (uint64_t i = 0; i < turns; i++)
+		turn(c);
 }
 
 int main(int argc, char **argv)
@@ -53,8 +62,7 @@ int main(int argc, char **argv)
 	static loom_task_fn *const fns[] = {long_task, begun};
 	static const struct loom_task first = {.tag = 0};
 	struct loom_error err;
-	rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : 400;
-	rounds = rounds < 100000 ? rounds : 100000;
+	turns = argc > 1 ? strtoull(argv[1], NULL, 10) : 12;
 	struct harness *h = harness_open(&(struct harness_params){.sched_opts = "wait=sleep",
 								  .task = fns,
 								  .tasks = 2,
@@ -64,14 +72,6 @@ int main(int argc, char **argv)
 								  .seed = 1},
 					 &err);
 	fake_must(h && !harness_run(h, &err), "run", &err);
-	sort_ns(waits, rounds);
-	double median = (double)waits[rounds / 2] / 1e3;
-	printf("idle worker beside a long task: %.3f%% of a core; a new task begins after %.1f us (median of "
-	       "%llu; 10%%: %.1f, 90%%: %.1f)\n",
-	       100 * other_share, median, (unsigned long long)rounds, (double)waits[rounds / 10] / 1e3,
-	       (double)waits[rounds * 9 / 10] / 1e3);
-	printf("bar idle_cpu_share %.5f <= 0.02 %s\n", other_share, other_share <= 0.02 ? "ok" : "short");
-	printf("bar new_task_us %.1f <= 100 %s\n", median, median <= 100 ? "ok" : "short");
 	harness_close(h);
 	return 0;
 }

@@ -5,16 +5,16 @@ in loops of OpenMP and oneTBB.
 
     bench/uneven.py BUILD [--rounds N] [--only ragged,experts]
 
-A round runs each variant of a case once, in rotated order. A run has three samples. Values are medians over all samples. Ends
-with `bar NAME VALUE RELATION TARGET ok|short`, and writes BUILD/bench/uneven.json."""
+A round runs each variant of a case once, in rotated order; its time is the median of three samples. A figure is the median over
+the rounds of the ratio to the loop whose median is the lowest. Ends with `bar NAME VALUE RELATION TARGET ok|short`, and writes BUILD/bench/uneven.json."""
 import json, os, statistics, sys
 
-from figures import arguments, bar, call, figures, finish, rotated, run_parts
+from figures import arguments, bar, call, figure, finish, ratios, rotated, run_parts, worst_of
 
-SCHEDULERS = ['static', 'counter', 'host', 'mgws', 'plan']
-DYNAMIC = [1, 2, 4, 8, 16]
+SCHEDULERS = ['static', 'counter', 'mgws', 'plan']
+DYNAMIC = [1, 4, 16]
 SAMPLES = 3
-asked = arguments(__doc__, 5, 'ragged,experts')
+asked = arguments(__doc__, 10, 'ragged,experts')
 folder = os.path.join(asked.build, 'bench')
 table = {}
 
@@ -44,20 +44,20 @@ def case(name, workload, options, rounds):
     seconds = {v: [] for v in variants}
     for turn in range(rounds):
         for variant in rotated(list(variants), turn):
-            seconds[variant] += variants[variant]()
+            seconds[variant].append(statistics.median(variants[variant]()))
     median = {v: statistics.median(s) for v, s in seconds.items()}
     best = min(median.values())
-    table[name] = median
+    table[name] = seconds
     print(f'\n{name}: {workload} {options}')
     for v in sorted(median, key=median.get):
         print(f'  {v:14} {median[v] * 1e3:9.3f} ms  {best / median[v]:6.3f} of the best')
     for peer in ['omp', 'tbb']:
-        times = [t for v, t in median.items() if v.startswith(peer + '-')]
+        times = worst_of((t for v, t in seconds.items() if v.startswith(peer + '-')), min)
         for s in ['mgws', 'plan']:
             if peer == 'omp':
-                bar(f'{name}_{s}_to_{peer}', min(times) / median[s] if times else None, '>=', 0.97)
+                bar(f'{name}_{s}_to_{peer}', ratios(times, seconds[s]), '>=', 0.97)
             elif times:
-                figures[f'{name}_{s}_to_{peer}'] = min(times) / median[s]
+                figure(f'{name}_{s}_to_{peer}', ratios(times, seconds[s]))
     sys.stdout.flush()
 
 
