@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the device API of NCCL 2.28 and later between two GPUs of a host, without gpuloom: windows that kernels load from
  * and store to (LSA).
- *   gpu_lsa [FIGURE]
+ *   gpu_lsa [FIGURE | put BYTES | meet BLOCKS | sum BYTES]
  * The program exits with 77 if the host has no two GPUs that can access each other's memory, or if libnccl.so.2 is not
  * of the version of the headers. It sets NCCL_NVLS_ENABLE=0, so multicast is off. Times are those of the GPU within a
  * kernel. Each line has the way and the blocks x threads that were fastest; with a FIGURE only its name and value.
  * - lsa_put_BYTES_us: stores into the window of the other rank, one way: half of there and back. The ways are
  *   flag: the message, then a flag with a release; barrier: the message, then a barrier of both; words: each word of
  *   4 bytes with its flag.
- * - lsa_relaxed_us, lsa_barrier_us: ncclLsaBarrierSession of one block of each GPU, which orders no data, or orders
- * data.
- * - lsa_meet_BLOCKS_us: all blocks of both GPUs meet, data ordered. The ways are grid.sync: a barrier of each GPU, then
- *   one of each block with that of the other GPU; last: all blocks arrive at a word of their GPU, the last one exchanges
+ * - lsa_relaxed_us: ncclLsaBarrierSession of one block of each GPU, which orders no data.
+ * - lsa_meet_BLOCKS_us: all blocks of both GPUs meet, data ordered. The ways are session: the session of one block, which
+ *   orders data; grid.sync: a barrier of each GPU, then a session of each block with that of the other GPU; last: all blocks arrive at a word of their GPU, the last one exchanges
  *   flags with the other GPU, and releases the others.
  * - lsa_sum_BYTES_us: a sum of floats of both GPUs. The ways are loads: a barrier, then loads from the other window;
  *   words: each float is stored into the other window with a flag.
@@ -373,15 +372,15 @@ static void measure(int rank, struct two *two)
 	if (figure(name, "lsa_relaxed_us", 0))
 		best_print(&job, name,
 			   {meeting_us(&job, lsa_barrier<false, false>{lsa}, mine, theirs, 1, LANES), "relaxed", 1, LANES});
-	if (figure(name, "lsa_barrier_us", 0))
-		best_print(&job, name,
-			   {meeting_us(&job, lsa_barrier<true, false>{lsa}, mine, theirs, 1, LANES), "acq_rel", 1, LANES});
-	for (unsigned blocks : {(unsigned)sms, (unsigned)sms * 8}) {
+	for (unsigned blocks : {1u, (unsigned)sms, (unsigned)sms * 8}) {
 		struct best best = {};
 		if (!figure(name, "lsa_meet_%zu_us", blocks))
 			continue;
-		best_of(&best, meeting_us(&job, lsa_barrier<true, true>{lsa}, mine, theirs, blocks, LANES), "grid.sync", blocks,
-			LANES);
+		if (blocks == 1)
+			best_of(&best, meeting_us(&job, lsa_barrier<true, false>{lsa}, mine, theirs, 1, LANES), "session", 1, LANES);
+		else
+			best_of(&best, meeting_us(&job, lsa_barrier<true, true>{lsa}, mine, theirs, blocks, LANES), "grid.sync",
+				blocks, LANES);
 		best_of(&best, meeting_us(&job, last_meets{lsa, local_make()}, mine, theirs, blocks, LANES), "last", blocks, LANES);
 		best_print(&job, name, best);
 	}
@@ -402,5 +401,5 @@ static void measure(int rank, struct two *two)
 
 int main(int argc, char **argv)
 {
-	return two_run(measure, argc > 1 ? argv[1] : NULL);
+	return two_run(measure, "lsa", argc, argv);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures NVSHMEM between two GPUs of a host, without gpuloom.
- *   gpu_nvshmem [FIGURE]
+ *   gpu_nvshmem [FIGURE | put BYTES | meet BLOCKS | sum BYTES]
  * The program exits with 77 if the host has no two GPUs that can access each other's memory. It sets
  * NVSHMEM_DISABLE_NVLS=1, so multicast is off. Times are those of the GPU within a kernel. Each line has the way and the
  * blocks x threads that were fastest; with a FIGURE only its name and value.
  * - nvshmem_put_BYTES_us: a put with a signal, one way: half of there and back.
- * - nvshmem_sync_us, nvshmem_barrier_us: sync_all and barrier_all of one block of each GPU. sync_all orders no data.
- * - nvshmem_meet_BLOCKS_us: all blocks of both GPUs meet, data ordered. The ways are grid.sync: a barrier of each GPU, then a
+ * - nvshmem_sync_us: sync_all of one block of each GPU, which orders no data.
+ * - nvshmem_meet_BLOCKS_us: all blocks of both GPUs meet, data ordered. The ways are barrier_all, of one block; grid.sync: a barrier of each GPU, then a
  *   signal, for which all blocks wait; last: all blocks arrive at a word of their GPU, the last one exchanges signals
  *   with the other GPU, and releases the others.
  * - nvshmem_sum_BYTES_us: a sum of floats of both GPUs by the reduction of one block.
@@ -199,14 +199,15 @@ static void measure(int rank, struct two *two)
 	}
 	if (figure(name, "nvshmem_sync_us", 0))
 		best_print(&job, name, {meeting_us(&job, sync_all(), record, theirs, 1, LANES), "sync_all", 1, LANES});
-	if (figure(name, "nvshmem_barrier_us", 0))
-		best_print(&job, name, {meeting_us(&job, barrier_all(), record, theirs, 1, LANES), "barrier_all", 1, LANES});
-	for (unsigned blocks : {(unsigned)sms, (unsigned)sms * 8}) {
+	for (unsigned blocks : {1u, (unsigned)sms, (unsigned)sms * 8}) {
 		struct best best = {};
 		if (!figure(name, "nvshmem_meet_%zu_us", blocks))
 			continue;
-		best_of(&best, meeting_us(&job, meet_all{signal + 16, peer}, record, theirs, blocks, LANES), "grid.sync", blocks,
-			LANES);
+		if (blocks == 1)
+			best_of(&best, meeting_us(&job, barrier_all(), record, theirs, 1, LANES), "barrier_all", 1, LANES);
+		else
+			best_of(&best, meeting_us(&job, meet_all{signal + 16, peer}, record, theirs, blocks, LANES), "grid.sync",
+				blocks, LANES);
 		best_of(&best, meeting_us(&job, last_meets{signal + 16, peer, local_make()}, record, theirs, blocks, LANES), "last",
 			blocks, LANES);
 		best_print(&job, name, best);
@@ -226,5 +227,5 @@ static void measure(int rank, struct two *two)
 
 int main(int argc, char **argv)
 {
-	return two_run(measure, argc > 1 ? argv[1] : NULL);
+	return two_run(measure, "nvshmem", argc, argv);
 }

@@ -33,13 +33,13 @@ struct two {
 	char id[128]; /* how a library names the job */
 };
 
-static const char *two_wanted; /* the figure to measure; NULL: all */
+static char two_wanted[64]; /* the figure to measure; empty: all */
 
 /* Makes the name of a figure. Returns whether it is measured. */
 static int figure(char (&name)[64], const char *format, size_t value)
 {
 	snprintf(name, sizeof(name), format, value);
-	return !two_wanted || !strcmp(name, two_wanted);
+	return !*two_wanted || !strcmp(name, two_wanted);
 }
 
 /* Waits until the other process calls it too. */
@@ -70,10 +70,13 @@ static void two_select(int rank)
 
 /* Runs body() in two processes, which this process starts before it has used CUDA. If one of them fails, the other one
  * may wait forever: it is killed if it has not ended a second later. Returns the exit status of the first that failed,
- * or 0. `wanted` is a figure, or NULL. */
-static int two_run(void (*body)(int rank, struct two *two), const char *wanted)
+ * or 0. Arguments of the program are a figure, or its kind and size: `put 8` is LIBRARY_put_8_us. */
+static int two_run(void (*body)(int rank, struct two *two), const char *library, int argc, char **argv)
 {
-	two_wanted = wanted;
+	if (argc == 3)
+		snprintf(two_wanted, sizeof(two_wanted), "%s_%s_%s_us", library, argv[1], argv[2]);
+	else if (argc == 2)
+		snprintf(two_wanted, sizeof(two_wanted), "%s", argv[1]);
 	struct two *two =
 	    (struct two *)mmap(NULL, sizeof(*two), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t child[2] = {0, 0};
@@ -110,7 +113,7 @@ static int two_run(void (*body)(int rank, struct two *two), const char *wanted)
 		}
 	}
 	if (!failed && !two->printed) {
-		fprintf(stderr, "there is no figure %s\n", wanted);
+		fprintf(stderr, "there is no figure %s\n", two_wanted);
 		failed = 2;
 	}
 	return failed;
@@ -314,7 +317,7 @@ static double meeting_us(struct job *job, S sync, uint64_t *mine, uint64_t *thei
 		job->next += CHECKED + MEETINGS;
 		job_end(job, "meetings", 0, &ns, 1);
 		if (i >= 0)
-			us[i] = (double)ns / MEETINGS / 1e3;
+			us[i] = (double)ns / (1000.0 * (int)MEETINGS);
 	}
 	return median(us, LAUNCHES);
 }
@@ -404,7 +407,7 @@ static double sum_us(struct job *job, const S &op, const struct vectors &v, unsi
 		job->next += i < 0 ? CHECKED : SUMS;
 		job_end(job, "sums", v.floats * sizeof(float), ns, blocks);
 		if (i >= 0)
-			us[i] = (double)*std::max_element(ns, ns + blocks) / SUMS / 1e3;
+			us[i] = (double)*std::max_element(ns, ns + blocks) / (1000.0 * (int)SUMS);
 	}
 	return median(us, LAUNCHES);
 }
@@ -429,7 +432,7 @@ static void best_print(const struct job *job, const char *name, const struct bes
 	if (job->rank || !best.way)
 		return;
 	job->two->printed++;
-	if (two_wanted)
+	if (*two_wanted)
 		printf("%s %.3f\n", name, best.us);
 	else
 		printf("%s %.3f %s %ux%u\n", name, best.us, best.way, best.blocks, best.lanes);

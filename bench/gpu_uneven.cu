@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decode attention over paged sequences without gpuloom's schedulers, as a rival of `workload = exec`: plain CUDA, float16, 128
  * numbers a head, 32 heads, 8 of keys, pages of 16 tokens in random order. The task function is the one of workload_ragged
- * (mma.sync), so that rivals differ in nothing but who takes which task. Tasks are sorted: the longest come first.
+ * (mma.sync), so that only the way in which blocks get tasks differs. Tasks are sorted: the longest come first.
  *
  *   gpu_uneven counter LENGTHS CHUNK     a persistent kernel, whose blocks take tasks from an atomic counter
  *   gpu_uneven grid LENGTHS CHUNK        a block for each task; the hardware starts them in this order

@@ -8,33 +8,35 @@ for f in "$rivals"/*.py; do
 	python3 -c 'import sys; compile(open(sys.argv[1]).read(), sys.argv[1], "exec")' "$f" || fail "$f is no Python"
 done
 
-# metric NAME: prints the median of a metric of the last run.
-metric() {
-	python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["metrics"][sys.argv[2]]["median"])' "$tmp/run.json" "$1"
+# draw KIND LAW CONF OPTION...: one sample by one worker, whose metrics go to $tmp/KIND-LAW.json.
+draw() {
+	to=$tmp/$1-$2.json
+	shift 2
+	expect 0 '' "$G" run "$@" --quiet --samples 1 --set run.warmup=0 --set run.seed=7 --set run.devices=cpu:0 \
+		--set device.cpu.workers=1 --json "$to"
 }
-same() { # WHAT OURS THEIRS
-	awk -v a="$2" -v b="$3" 'BEGIN { exit !(a != "" && (a - b) ^ 2 <= 1e-18 * b ^ 2) }' || fail "$1: $2 in gpuloom, $3 in laws.py"
-}
-for seed in 7; do
-	for law in equal uniform zipf two; do
-		expect 0 '' "$G" run conf/ragged.ini --quiet --samples 1 --set run.seed=$seed --set workload.ragged.law=$law \
-			--set workload.ragged.checked=1 --json "$tmp/run.json"
-		set -- $(cd "$rivals" && python3 -c "import laws
-n = laws.lengths('$law', 512, 16, $seed)
-print(sum(n), (sum((x - sum(n) / 16)**2 for x in n) / 16)**0.5 / (sum(n) / 16))")
-		same "tokens of $law" "$(metric tokens)" "$1"
-		same "variation of $law" "$(metric variation)" "$2"
-	done
-	for skew in equal uniform sqrt zipf hot_eighth hot_one hot_top drift; do
-		expect 0 '' "$G" run conf/experts.ini --quiet --samples 1 --set run.seed=$seed --set workload.experts.skew=$skew \
-			--set workload.experts.checked=1 --json "$tmp/run.json"
-		set -- $(cd "$rivals" && python3 -c "import laws
-n = laws.counts('$skew', 16, 64, 2, $seed)
-print(max(n), (sum((x - 8)**2 for x in n) / 16)**0.5 / 8)")
-		same "most tokens of $skew" "$(metric most_tokens)" "$1"
-		same "variation of $skew" "$(metric variation)" "$2"
-	done
+for law in equal uniform zipf two; do
+	draw lengths $law conf/ragged.ini --set workload.ragged.law=$law --set workload.ragged.checked=1
 done
+for skew in equal uniform sqrt zipf hot_eighth hot_one hot_top drift; do
+	draw counts $skew conf/experts.ini --set workload.experts.skew=$skew --set workload.experts.checked=1
+done
+(cd "$rivals" && python3 - "$tmp") <<'PY' || fail 'the laws of bench/rivals/laws.py are not those of gpuloom'
+import glob, json, math, sys
+import laws
+
+files = glob.glob(sys.argv[1] + '/*-*.json')
+assert len(files) == 12, files
+for file in files:
+    kind, law = file.split('/')[-1][:-5].split('-')
+    metrics = {k: m['median'] for k, m in json.load(open(file))['metrics'].items()}
+    n = laws.lengths(law, 512, 16, 7) if kind == 'lengths' else laws.counts(law, 16, 64, 2, 7)
+    mean = sum(n) / 16
+    own = {'variation': math.sqrt(sum((x - mean)**2 for x in n) / 16) / mean,
+           **({'tokens': sum(n)} if kind == 'lengths' else {'most_tokens': max(n)})}
+    for name, value in own.items():
+        assert math.isclose(metrics[name], value, rel_tol=1e-9, abs_tol=1e-12), (file, name, metrics[name], value)
+PY
 
 # A family of the test takes the place of those that need a GPU.
 cat >"$tmp/pretended.py" <<'PY'
@@ -82,8 +84,10 @@ use = counter
 command = $rivals/ask.py $tmp/socket good
 END
 expect 0 '' "$G" run "$tmp/exec.ini" --quiet --samples 3 --set run.warmup=0 --json "$tmp/run.json"
-same 'seconds of a rival' "$(metric seconds)" 0.5
-[ "$(metric turn)" -ge 2 ] || fail "the median of turns is $(metric turn)"
+python3 -c 'import json, sys
+m = json.load(open(sys.argv[1]))["metrics"]
+assert m["seconds"]["median"] == 0.5 and m["turn"]["samples"] == [1, 2, 3] and m["turn"]["better"] == "more", m' "$tmp/run.json" ||
+	fail 'the metrics of a rival'
 ask() { "$rivals/ask.py" "$tmp/socket" "$1" 2>&1; }
 [ "$(ask bad)" = 'bad: ArithmeticError: a result is off by 2' ] || fail "a wrong result: $(ask bad)"
 ask unmade | grep -q '^unmade: .*cannot be made: ValueError' || fail "a job that was not made: $(ask unmade)"

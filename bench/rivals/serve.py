@@ -66,7 +66,7 @@ def main():
                     try:
                         lines.write(' '.join(answer(samples, lines.readline().strip()).split('\n')) + '\n')
                         lines.flush()
-                    except OSError:  # who asked has gone
+                    except OSError:  # ask.py has ended
                         pass
         finally:
             os.unlink(sys.argv[1])
