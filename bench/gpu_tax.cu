@@ -10,7 +10,7 @@
  *                             tasks, with a block for each worker
  *   tax_SCHEDULER_wave_us     the time of one of these launches
  *   tax_SCHEDULER_one_launch  the same run over one launch that has a block for each task; the GPU starts a block when another ends
- * The clock of all three is that of the GPU: from the begin of the first worker or block to the end of the last task or block. So
+ * The clock of all three is that of the GPU: from the start of the first worker or block to the end of the last task or block. So
  * the time between two launches of a stream is inside, and so is all that workers do from task to task. Outside are the
  * submission, the time until the GPU begins, and the time until the host sees the end. */
 #include <gpuloom/gpuloom.h>
@@ -96,7 +96,7 @@ struct stack {
 	loom_ref ref;
 };
 
-/* Returns the time in us from the begin of the first worker to the end of the last task. */
+/* Returns the time in us from the start of the first worker to the end of the last task. */
 static double run(stack &s, uint64_t tasks, uint32_t words)
 {
 	std::vector<loom_task> all(tasks);
@@ -112,7 +112,7 @@ static double run(stack &s, uint64_t tasks, uint32_t words)
 	}
 	must(loom_stack_submit(s.at, all.data(), tasks, &err));
 	must(loom_stack_run(s.at, &result, &err));
-	char *json = loom_result_json(result); /* "last_task_ns": [NS] of each worker, from the begin of the first worker */
+	char *json = loom_result_json(result); /* "last_task_ns": [NS] of each worker, from the start of the first worker */
 	for (const char *at = json; (at = strstr(at, "\"last_task_ns\"")) && (at = strchr(at, '[')); workers++)
 		ns = std::max(ns, strtod(at + 1, nullptr));
 	free(json);
@@ -125,7 +125,7 @@ static double run(stack &s, uint64_t tasks, uint32_t words)
 	return ns / 1e3;
 }
 
-/* Returns the time in us from the begin of the first block to the end of the last one. `launches` launches have these blocks. */
+/* Returns the time in us from the start of the first block to the end of the last one. `launches` launches have these blocks. */
 static double launch(const uint4 *data, uint4 *sink, span *spans, uint32_t launches, uint64_t blocks)
 {
 	static std::vector<span> all;
