@@ -22,8 +22,8 @@ programs do. They are equal pairs, of which every claim is false, and N of each 
 1, 2 or 3 percent more work. The output has the number of false claims, and of the pairs that are judged as slower. Pairs are
 recorded with their samples in BUILD/bench/aa-rules.jsonl, and the counts go to BUILD/bench/aa-rules.json.
 
---quick is --rules with 100 pairs of one job of 1.5 ms, without background load, for at most ten minutes; on two idle cores all
-pairs end in this time.
+--quick is --rules with 100 pairs of one job of 1.5 ms, without background load. It ends within ten minutes, and the next call
+continues if pairs are left.
 """
 import argparse
 import hashlib

@@ -56,13 +56,13 @@ def beside(title, name, workers, count, peers, target, rounds, each, *own):
     runs.update({p: (lambda p=p: peer(p, workers, *count)) for p in peers if there(p)})
     found = interleaved(rounds, runs)
     table(title, f'barrier_{workers}_workers_ns', found, 'ns')
-    there_ = [p for p in peers if p in found]
-    best = [min(times) for times in zip(*(found[p] for p in there_))]
+    others = [p for p in peers if p in found]
+    best = [min(times) for times in zip(*(found[p] for p in others))]
     ratio = {b: ratios(found[b], best) for b in each}
     for b in each:
         figure(f'{name}_{b}', ratio[b])
     if best:
-        print('ratio to the best of', ', '.join(there_), 'in the same round:',
+        print('ratio to the best of', ', '.join(others), 'in the same round:',
               ', '.join(f'{b} {statistics.median(r):.3f}' for b, r in ratio.items()))
     bar(name, worst_of(ratio.values(), min), '<=', target)
     for p in peers:
