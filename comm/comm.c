@@ -115,8 +115,8 @@ static int make_device_memory(struct loom_comm *m, struct identity *mine, struct
 		return rc;
 	m->words = m->host_memory.host;
 	m->view.words = (struct loom_comm_words *)(uintptr_t)m->host_memory.handle;
-	rc = m->view.ranks > 1 ? d->ops->mem_key(d->self, &m->memory, &mine->key, err) : 0;
-	return rc ? rc : d->ops->collective(d->self, &m->view, NULL, 0, NULL, err);
+	rc = m->view.ranks > 1 ? d->sharing->mem_key(d->self, &m->memory, &mine->key, err) : 0;
+	return rc ? rc : d->streams->collective(d->self, &m->view, NULL, 0, NULL, err);
 }
 
 static int make_own(struct loom_comm *m, struct identity *mine, struct loom_error *err)
@@ -161,7 +161,7 @@ static int reach(struct loom_comm *m, uint32_t r, const struct identity *mine, c
 	}
 	const struct loom__device *d = &m->stack->device[0];
 	uint64_t address = 0;
-	int rc = d->ops->mem_open(d->self, &other->key, &address, err);
+	int rc = d->sharing->mem_open(d->self, &other->key, &address, err);
 	m->view.memory[r] = (char *)(uintptr_t)address;
 	m->opened[r] = !rc;
 	return rc;
@@ -270,7 +270,7 @@ static int check_stack(struct loom_stack *s, struct loom_error *err)
 	if (gpus && s->layout.devices > 1)
 		return LOOM__FAIL(err, LOOM_ENOTSUP,
 				  "a communicator has one GPU of each rank, or CPUs only: name one GPU in [run] devices");
-	if (gpus && (!LOOM_HAS(s->device[0].ops, collective) || !LOOM_HAS(s->device[0].ops, mem_key)))
+	if (gpus && (!s->device[0].streams || !s->device[0].sharing))
 		return LOOM__FAIL(err, LOOM_ENOTSUP, "%s has no streams", s->shape[0].name);
 	return 0;
 }
@@ -309,7 +309,7 @@ static void close_memory(struct loom_comm *m)
 	const struct loom__device *d = &m->stack->device[0];
 	for (uint32_t r = 0; r < m->view.ranks; r++)
 		if (m->opened[r])
-			d->ops->mem_close(d->self, (uint64_t)(uintptr_t)m->view.memory[r]);
+			d->sharing->mem_close(d->self, (uint64_t)(uintptr_t)m->view.memory[r]);
 }
 
 /* Waits until the other ranks use this rank's memory no more. Returns 1 if so. */
@@ -527,7 +527,7 @@ static int call_gpu(struct loom_comm *m, struct loom_comm_call *call, uint64_t b
 		call->pulls = 2;
 	}
 	blocks = blocks < 1 ? 1 : blocks > most ? most : blocks;
-	return d->ops->collective(d->self, v, call, (uint32_t)blocks, stream, err);
+	return d->streams->collective(d->self, v, call, (uint32_t)blocks, stream, err);
 }
 
 /* ---- on CPUs: the calling thread, and the workers for large pieces --------------------------------------------------- */

@@ -106,12 +106,11 @@ int loom__test_device_shape(struct loom__trial *t)
 	if (!s->workers || !s->lanes)
 		return loom__fault(t, "shape() says %u workers and %u lanes", s->workers, s->lanes);
 	if (s->kind != LOOM_ON_CPU && s->kind != LOOM_ON_GPU)
-		return loom__fault(
-		    t, "shape() says kind %u, which is neither LOOM_ON_CPU nor LOOM_ON_GPU",
-		    s->kind);
+		return loom__fault(t, "shape() says kind %u, which is neither LOOM_ON_CPU nor LOOM_ON_GPU", s->kind);
 	if (t->plugin->caps & LOOM_CAP_DEVICE_IS_CPU && s->kind != LOOM_ON_CPU)
-		return loom__fault(t,
-				   "it runs functions of this process, but its shape is no CPU's");
+		return loom__fault(t, "it runs functions of this process, but its shape is no CPU's");
+	if (s->flags & LOOM_SHAPE_KEEPS && !LOOM_EXTENSION_OF(b.ops, kept))
+		return loom__fault(t, "shape() sets LOOM_SHAPE_KEEPS, but it lacks the extension kept");
 	if (b.ops->shape(b.self[0], &again, &b.err) || again.workers != s->workers ||
 	    again.lanes != s->lanes || again.kind != s->kind || again.local_bytes != s->local_bytes)
 		return loom__fault(t, "shape() gives another answer in a second call");

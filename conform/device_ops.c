@@ -54,13 +54,14 @@ static int same(struct loom__drive *b, const unsigned char *is, const unsigned c
 }
 
 /* Copies that the device makes while workers may run: several are started, and end in order. */
-static int started_copies(struct loom__drive *b, const struct loom_memory *m, unsigned char *due, unsigned char *is)
+static int started_copies(struct loom__drive *b, const struct loom_device_copies *copies, const struct loom_memory *m,
+			  unsigned char *due, unsigned char *is)
 {
 	enum { PARTS = 4, PART = COPIED / PARTS };
 	for (uint32_t how = LOOM_COPY_OUT; how <= LOOM_COPY_IN; how++) {
 		uint64_t number = 0, before = 0;
 		unsigned char *host = how == LOOM_COPY_IN ? due : is;
-		int prepared = b->ops->copy_start(b->self[0], m, 0, 0, 0, how, &number, &b->err);
+		int prepared = copies->copy_start(b->self[0], m, 0, 0, 0, how, &number, &b->err);
 		if (prepared == LOOM_ENOTSUP)
 			return loom__judge_error(b->user, "copy_start() of 0 bytes", prepared, &b->err);
 		LOOM__TRY(loom__bench_must(b, "copy_start() of 0 bytes", prepared));
@@ -69,7 +70,7 @@ static int started_copies(struct loom__drive *b, const struct loom_memory *m, un
 			due[i] = (unsigned char)(i * 11 + (i >> 8));
 		for (uint64_t part = 0; part < PARTS; part++, before = number) {
 			int code =
-			    b->ops->copy_start(b->self[0], m, part * PART, (uint64_t)(uintptr_t)host + part * PART,
+			    copies->copy_start(b->self[0], m, part * PART, (uint64_t)(uintptr_t)host + part * PART,
 					       PART, how, &number, &b->err);
 			LOOM__TRY(loom__bench_must(b, "copy_start()", code));
 			if (number != before + 1)
@@ -78,7 +79,7 @@ static int started_copies(struct loom__drive *b, const struct loom_memory *m, un
 		}
 		uint64_t until = loom__now_ns() + 5 * LOOM__SECOND;
 		int code;
-		while (!(code = b->ops->copy_ended(b->self[0], how, number)) && loom__now_ns() < until)
+		while (!(code = copies->copy_ended(b->self[0], how, number)) && loom__now_ns() < until)
 			;
 		if (code != 1)
 			return loom__fault(b->user, "copy_ended() returns %d, where the copy should have ended", code);
@@ -121,8 +122,9 @@ int loom__test_device_copies(struct loom__trial *t)
 			return loom__fault(t, "copy_out() of %llu bytes from %llu on writes others",
 					   (unsigned long long)part[i].bytes, (unsigned long long)part[i].offset);
 	}
-	if (LOOM_HAS(b.ops, copy_start))
-		LOOM__TRY(started_copies(&b, &m, due, is));
+	const struct loom_device_copies *copies = LOOM_EXTENSION_OF(b.ops, copies);
+	if (copies)
+		LOOM__TRY(started_copies(&b, copies, &m, due, is));
 	b.ops->mem_free(b.self[0], &m);
 	loom__drive_close(&b);
 	return 0;
@@ -137,19 +139,18 @@ int loom__test_device_keys(struct loom__trial *t)
 	struct loom_memory m;
 	uint64_t at = 0;
 	LOOM__TRY(loom__bench_open(&b, t, 1, few));
-	if (!LOOM_HAS(b.ops, mem_key))
-		return loom__skip(t, "it has no keys of memory (mem_key)");
-	if (!LOOM_HAS(b.ops, mem_open) || !LOOM_HAS(b.ops, mem_close))
-		return loom__fault(t, "it has mem_key(), but no mem_open() or mem_close()");
+	const struct loom_device_sharing *sharing = LOOM_EXTENSION_OF(b.ops, sharing);
+	if (!sharing)
+		return loom__skip(t, "it shares no memory (extension sharing)");
 	LOOM__TRY(alloc(&b, 1 << 16, &m));
-	LOOM__TRY(possible(&b, "mem_key()", b.ops->mem_key(b.self[0], &m, &key, &b.err)));
+	LOOM__TRY(possible(&b, "mem_key()", sharing->mem_key(b.self[0], &m, &key, &b.err)));
 	if (!key.maker[0] || !memchr(key.maker, 0, sizeof(key.maker)))
 		return loom__fault(t, "mem_key() gives a key whose `maker` is empty or does not end");
-	LOOM__TRY(possible(&b, "mem_open()", b.ops->mem_open(b.self[0], &key, &at, &b.err)));
+	LOOM__TRY(possible(&b, "mem_open()", sharing->mem_open(b.self[0], &key, &at, &b.err)));
 	if (!at)
 		return loom__fault(t, "mem_open() gives no address");
-	b.ops->mem_close(b.self[0], at);
-	int code = b.ops->mem_open(b.self[0], &wrong, &at, &b.err);
+	sharing->mem_close(b.self[0], at);
+	int code = sharing->mem_open(b.self[0], &wrong, &at, &b.err);
 	if (!code)
 		return loom__fault(t, "mem_open() accepts a key of another kind of device");
 	LOOM__TRY(loom__judge_error(t, "mem_open()", code, &b.err));
@@ -164,22 +165,21 @@ int loom__test_device_adopt(struct loom__trial *t)
 	struct loom__drive b;
 	char *heap = malloc(4096);
 	LOOM__TRY(loom__bench_open(&b, t, 1, few));
-	if (!LOOM_HAS(b.ops, adopt))
-		return loom__skip(t, "it adopts no memory of the program (adopt)");
-	if (!LOOM_HAS(b.ops, disown))
-		return loom__fault(t, "it has adopt(), but no disown()");
-	int code = b.ops->adopt(b.self[0], heap, 4096, &mine, &b.err);
+	const struct loom_device_sharing *sharing = LOOM_EXTENSION_OF(b.ops, sharing);
+	if (!sharing)
+		return loom__skip(t, "it shares no memory (extension sharing)");
+	int code = sharing->adopt(b.self[0], heap, 4096, &mine, &b.err);
 	if (code != LOOM_ENOENT)
 		return loom__fault(
 		    t, "adopt() of memory that is not on the device returns %d, where LOOM_ENOENT is due", code);
 	LOOM__TRY(alloc(&b, 1 << 16, &m));
 	void *at = (void *)(uintptr_t)m.handle;
-	code = b.ops->adopt(b.self[0], at, 1 << 16, &mine, &b.err);
+	code = sharing->adopt(b.self[0], at, 1 << 16, &mine, &b.err);
 	if (!code && mine.bytes != 1 << 16)
 		return loom__fault(t, "adopt() of %d bytes gives a memory of %llu", 1 << 16,
 				   (unsigned long long)mine.bytes);
 	if (!code)
-		b.ops->disown(b.self[0], &mine);
+		sharing->disown(b.self[0], &mine);
 	else if (code != LOOM_ENOENT)
 		LOOM__TRY(loom__judge_error(t, "adopt()", code, &b.err));
 	b.ops->mem_free(b.self[0], &m);
@@ -203,12 +203,12 @@ static void row(struct loom_doctor *out, const char *topic, const char *state, c
 		loom__fault(t, "doctor() reports '%.60s' as '%s', but not how to get what is missing", topic, state);
 }
 
-static int check_energy(struct loom__drive *b)
+static int check_energy(struct loom__drive *b, const struct loom_device_hardware *hardware)
 {
 	uint64_t source[2];
 	double joules[2];
 	for (int i = 0; i < 2; i++) {
-		int code = b->ops->energy(b->self[0], &source[i], &joules[i], &b->err);
+		int code = hardware->energy(b->self[0], &source[i], &joules[i], &b->err);
 		if (code == LOOM_EUNAVAIL)
 			return loom__judge_error(b->user, "energy()", code, &b->err);
 		LOOM__TRY(loom__bench_must(b, "energy()", code));
@@ -236,17 +236,18 @@ int loom__test_device_reports(struct loom__trial *t)
 	struct loom__drive b;
 	char name[64];
 	const struct loom_device_ops *ops = t->plugin->ops;
+	const struct loom_device_hardware *hardware = LOOM_EXTENSION_OF(ops, hardware);
 	struct loom_doctor out = {.size = sizeof(out), .ctx = t, .row = row};
 	if (LOOM_HAS(ops, doctor))
 		ops->doctor(&t->host.table, &out);
 	LOOM__TRY(loom__faulted(t));
 	LOOM__TRY(loom__bench_open(&b, t, 1, few));
-	if (LOOM_HAS(ops, energy))
-		LOOM__TRY(check_energy(&b));
+	if (LOOM_HAS(hardware, energy))
+		LOOM__TRY(check_energy(&b, hardware));
 	if (LOOM_HAS(ops, clock))
 		LOOM__TRY(check_clock(&b));
 	memset(name, 'x', sizeof(name));
-	const char *words = LOOM_HAS(ops, time_slicing) ? ops->time_slicing(b.self[0], name, sizeof(name)) : NULL;
+	const char *words = LOOM_HAS(hardware, time_slicing) ? hardware->time_slicing(b.self[0], name, sizeof(name)) : NULL;
 	if (words && (!*words || !memchr(name, 0, sizeof(name)) || !*name))
 		return loom__fault(t, "time_slicing() returns words, but no name of the hardware");
 	loom__drive_close(&b);
@@ -256,11 +257,11 @@ int loom__test_device_reports(struct loom__trial *t)
 /* ---- streams and interrupts --------------------------------------------------------------------- */
 
 /* The word is below the threshold, so only wake() ends the wait. */
-static int check_interrupt(struct loom__drive *b, const struct loom_memory *m)
+static int check_interrupt(struct loom__drive *b, const struct loom_device_interrupts *interrupts, const struct loom_memory *m)
 {
 	const struct loom_segment segment = {.memory = m, .bytes = m->bytes, .flags = LOOM_MEMORY_PRIVATE};
 	struct loom_interrupt *interrupt = NULL;
-	int code = b->ops->interrupt(b->self[0], &segment, 64, &interrupt, &b->err);
+	int code = interrupts->interrupt(b->self[0], &segment, 64, &interrupt, &b->err);
 	if (code)
 		return code == LOOM_ENOTSUP ? loom__judge_error(b->user, "interrupt()", code, &b->err)
 					    : loom__bench_must(b, "interrupt()", code);
@@ -281,16 +282,16 @@ int loom__test_device_streams(struct loom__trial *t)
 	struct loom_memory m;
 	int is = -1;
 	LOOM__TRY(loom__bench_open(&b, t, 1, few));
-	if (!LOOM_HAS(b.ops, interrupt) && !LOOM_HAS(b.ops, captures))
+	const struct loom_device_interrupts *interrupts = LOOM_EXTENSION_OF(b.ops, interrupts);
+	const struct loom_device_streams *streams = LOOM_EXTENSION_OF(b.ops, streams);
+	if (!interrupts && !streams)
 		return loom__skip(t, "it has neither interrupts nor streams");
-	if (LOOM_HAS(b.ops, enqueue) && (!LOOM_HAS(b.ops, captures) || !LOOM_HAS(b.ops, drain)))
-		return loom__fault(t, "it has enqueue(), but no captures() or drain()");
 	LOOM__TRY(alloc(&b, 1 << 16, &m));
-	if (LOOM_HAS(b.ops, interrupt))
-		LOOM__TRY(check_interrupt(&b, &m));
-	if (LOOM_HAS(b.ops, captures))
-		LOOM__TRY(loom__bench_must(&b, "captures()", b.ops->captures(b.self[0], NULL, &is, &b.err)));
-	if (LOOM_HAS(b.ops, captures) && is != 0)
+	if (interrupts)
+		LOOM__TRY(check_interrupt(&b, interrupts, &m));
+	if (streams)
+		LOOM__TRY(loom__bench_must(&b, "captures()", streams->captures(b.self[0], NULL, &is, &b.err)));
+	if (streams && is != 0)
 		return loom__fault(t, "captures() sets %d for a stream that is not being captured", is);
 	b.ops->mem_free(b.self[0], &m);
 	loom__drive_close(&b);
@@ -431,5 +432,5 @@ static int embed(struct loom__trial *t, uint32_t devices)
 int loom__test_device_embeds(struct loom__trial *t)
 {
 	LOOM__TRY(embed(t, 1));
-	return LOOM_HAS((const struct loom_device_ops *)t->plugin->ops, muster) ? embed(t, 2) : 0;
+	return LOOM_EXTENSION_OF((const struct loom_device_ops *)t->plugin->ops, kept) ? embed(t, 2) : 0;
 }

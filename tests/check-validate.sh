@@ -68,8 +68,10 @@ device_is_persistent device.persistent wait
 device_too_soon device.hidden c->own
 device_too_soon device.embeds SIGSEGV
 device_lossy device.copies copy_out
-device_keys device.keys another.kind
-device_adopt device.adopt LOOM_ENOENT
+device_half abi.load lacks..rest.*extension..kept
+device_keeps device.shape LOOM_SHAPE_KEEPS
+device_shares device.keys another.kind
+device_shares device.adopt LOOM_ENOENT
 device_energy device.reports energy
 device_interrupt device.streams sentence
 device_repeat device.instances repeat

@@ -167,18 +167,19 @@ static void on_stop(int number)
 TEST(accepted)
 {
 	static const char *const good[][2] = {{"bad_longer", "term_longer"},
-					      {"bad_unmarked", "term_unmarked"}};
+					      {"bad_unmarked", "term_unmarked"},
+					      {"bad_doctor", "device_ill"}};
 	struct sigaction now;
 	signal(SIGTERM, on_stop);
 	setenv("LOOM_TEST_STOP", "1", 1);
 	for (size_t i = 0; i < LOOM__COUNT(good); i++) {
 		struct loom_error err = {0};
 		const struct loom_plugin *p = NULL;
-		int rc = loom__plugin_load(place(good[i][0], good[i][1]), LOOM_TERM, &p, &err);
+		int rc = loom__plugin_load(place(good[i][0], good[i][1]), i < 2 ? LOOM_TERM : LOOM_DEVICE, &p, &err);
 		CU_ASSERT_EQUAL(rc, 0);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(p);
 		CU_ASSERT_STRING_EQUAL(p->name, good[i][1]);
-		CU_ASSERT_STRING_EQUAL(loom__plugin_short(p), good[i][1] + 5);
+		CU_ASSERT_STRING_EQUAL(loom__plugin_short(p), strchr(good[i][1], '_') + 1);
 	}
 	CU_ASSERT_EQUAL(asked_to_stop, 1);
 	CU_ASSERT(!sigaction(SIGUSR1, NULL, &now) && now.sa_handler == SIG_DFL);

@@ -11,6 +11,7 @@
 #include <gpuloom/transport.h>
 #include <gpuloom/trigger.h>
 #include <gpuloom/workload.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "config/config.h"
@@ -76,47 +77,57 @@ static const struct {
 		       .dev = {END},
 		       .rule = DEV_MUST_CPU},
 };
+
+/* The ops that a device with an extension must have. */
+static const struct {
+	const char *name;
+	struct op ops[6];
+} extension[] = {
+    {"sharing", {OP(loom_device_sharing, mem_key), OP(loom_device_sharing, mem_open), OP(loom_device_sharing, mem_close),
+		 OP(loom_device_sharing, adopt), OP(loom_device_sharing, disown), END}},
+    {"kept", {OP(loom_device_kept, muster), OP(loom_device_kept, rest), OP(loom_device_kept, tally), END}},
+    {"streams", {OP(loom_device_streams, enqueue), OP(loom_device_streams, captures), OP(loom_device_streams, drain),
+		 OP(loom_device_streams, collective), END}},
+    {"copies", {OP(loom_device_copies, copy_start), OP(loom_device_copies, copy_ended), END}},
+    {"interrupts", {OP(loom_device_interrupts, interrupt), END}},
+    {"hardware", {END}},
+};
 #undef OP
 #undef POLICY
 #undef END
 
-/* A copy of a table of ops. If the table is smaller than the union, the rest of the copy is 0. */
-union table {
-	size_t size;
-	unsigned char at[512];
-};
-
-static int read_table(const char *path, const struct loom_plugin *p, const char *which, const void *from,
-		      union table *to, struct loom_error *err)
+/* Checks that the table begins with its size, and has the ops of a list. */
+static int check_table(const char *path, const struct loom_plugin *p, const char *which, const void *table,
+		       const struct op *ops, struct loom_error *err)
 {
-	memset(to, 0, sizeof(*to));
-	if (!from)
+	const size_t *size = table;
+	if (!size)
 		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: plug-in '%s' has no %s; give LOOM_PLUGIN_DEFINE one", path,
 				  p->name, which);
-	size_t size = *(const size_t *)from;
-	if (size < sizeof(size))
-		return LOOM__FAIL(
-		    err, LOOM_EPLUGIN,
-		    "%s: the %s of plug-in '%s' does not begin with its size; set .size = sizeof of its struct", path,
-		    which, p->name);
-	memcpy(to, from, size < sizeof(*to) ? size : sizeof(*to));
+	if (*size < sizeof(*size))
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: the %s of plug-in '%s' does not begin with its size; set .size = "
+				  "sizeof of its struct", path, which, p->name);
+	for (const struct op *op = ops; op->offset; op++) {
+		void *function = NULL;
+		/* If the table ends before this op, the plug-in lacks the op. */
+		if (*size >= op->offset + sizeof(function))
+			memcpy(&function, (const char *)table + op->offset, sizeof(function));
+		if (!function)
+			return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: plug-in '%s' lacks '%s', which the %s of every %s must have; "
+					  "implement it", path, p->name, op->name, which, loom__kind_section(p->kind));
+	}
 	return 0;
 }
 
-static int check_table(const char *path, const struct loom_plugin *p, const char *which, const void *from,
-		       const struct op *ops, struct loom_error *err)
+/* Checks the extensions that the core knows. */
+static int check_extensions(const char *path, const struct loom_plugin *p, struct loom_error *err)
 {
-	union table t;
-	int rc = read_table(path, p, which, from, &t, err);
-	for (const struct op *op = ops; !rc && op->offset; op++) {
-		void *function = NULL;
-		/* If the table ends before this op, the plug-in lacks the op. */
-		if (t.size >= op->offset + sizeof(function))
-			memcpy(&function, t.at + op->offset, sizeof(function));
-		if (!function)
-			rc = LOOM__FAIL(err, LOOM_EPLUGIN,
-					"%s: plug-in '%s' lacks '%s' in its %s, which every %s must have; implement it",
-					path, p->name, op->name, which, loom__kind_section(p->kind));
+	char which[64];
+	int rc = 0;
+	for (size_t i = 0; i < LOOM__COUNT(extension) && !rc; i++) {
+		const void *table = loom_extension_find(p->ops, extension[i].name);
+		snprintf(which, sizeof(which), "extension '%s'", extension[i].name);
+		rc = table ? check_table(path, p, which, table, extension[i].ops, err) : 0;
 	}
 	return rc;
 }
@@ -124,48 +135,36 @@ static int check_table(const char *path, const struct loom_plugin *p, const char
 /* A workload must have task functions or a kernel, because it does nothing without them. */
 static int check_workload(const char *path, const struct loom_plugin *p, const void *cpu, struct loom_error *err)
 {
-	union table t;
-	struct loom_workload_dev copy;
-	const struct loom_workload_dev *w = &copy;
-	int rc = read_table(path, p, "table of device functions", cpu, &t, err);
-	if (rc)
-		return rc;
-	memcpy(&copy, t.at, sizeof(copy));
+	const struct loom_workload_dev *w = cpu;
 	if (!LOOM_HAS(w, kernel) && !(LOOM_HAS(w, task) && w->count))
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
 				  "%s: plug-in '%s' has neither task functions nor a kernel in its table of device "
-				  "functions; a workload must have one of them",
-				  path, p->name);
+				  "functions; a workload must have one of them", path, p->name);
 	return 0;
 }
 
 static int check_device_code(const char *path, const struct loom_plugin *p, struct loom_error *err)
 {
 	enum dev_rule rule = need[p->kind].rule;
-	union table t;
-	struct loom_device_code copy;
-	const struct loom_device_code *code = &copy;
-	if (rule == DEV_NONE || (rule == DEV_MAY && !p->dev))
+	const struct loom_device_code *code = p->dev;
+	if (rule == DEV_NONE || (rule == DEV_MAY && !code))
 		return 0;
-	int rc = read_table(path, p, "device code", p->dev, &t, err);
+	int rc = check_table(path, p, "device code", code, &(const struct op){0}, err);
 	if (rc)
 		return rc;
-	memcpy(&copy, t.at, sizeof(copy));
 	int source = LOOM_HAS(code, source_end) && code->source && code->source_end > code->source;
 	if (!LOOM_HAS(code, cpu) && (rule == DEV_MUST_CPU || !source))
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
 				  "%s: plug-in '%s' has no device code for %s; set .cpu in its loom_device_code", path,
 				  p->name, source ? "the CPU" : "the CPU nor for GPUs");
 	if (source && !LOOM_HAS(code, source_name))
-		return LOOM__FAIL(
-		    err, LOOM_EPLUGIN,
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
 		    "%s: plug-in '%s' embeds device source without .source_name, which compiler messages need; set it",
 		    path, p->name);
-	if (!code->cpu)
+	if (!LOOM_HAS(code, cpu))
 		return 0;
-	if (p->kind == LOOM_WORKLOAD)
-		return check_workload(path, p, code->cpu, err);
-	return check_table(path, p, "table of device functions", code->cpu, need[p->kind].dev, err);
+	rc = check_table(path, p, "table of device functions", code->cpu, need[p->kind].dev, err);
+	return rc || p->kind != LOOM_WORKLOAD ? rc : check_workload(path, p, code->cpu, err);
 }
 
 int loom__offer_check(const char *path, const struct loom_plugin *p, struct loom_error *err)
@@ -173,8 +172,8 @@ int loom__offer_check(const char *path, const struct loom_plugin *p, struct loom
 	struct loom_error cause = {0};
 	path = loom__shown(path);
 	int rc = check_table(path, p, "ops table", p->ops, need[p->kind].host, err);
-	if (!rc)
-		rc = check_device_code(path, p, err);
+	rc = rc || p->kind != LOOM_DEVICE ? rc : check_extensions(path, p, err);
+	rc = rc ? rc : check_device_code(path, p, err);
 	if (!rc && p->opts && loom__rows_check(p->opts, p->opts_size, &cause))
 		rc = LOOM__FAIL(err, LOOM_EPLUGIN, "%s: plug-in '%s' has a bad option row: %s", path, p->name,
 				cause.text);

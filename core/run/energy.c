@@ -19,10 +19,10 @@ int loom__energy(const struct loom_stack *s, double *joules, struct loom_error *
 				  "[run] joules = yes: the counters of other ranks are not read: set ranks = 1, or joules = no");
 	for (uint32_t d = 0; d < s->layout.devices; d++) {
 		const struct loom__device *device = &s->device[d];
-		if (!LOOM_HAS(device->ops, energy))
+		if (!LOOM_HAS(device->hardware, energy))
 			return LOOM__FAIL(err, LOOM_ENOTSUP,
 					  "[run] joules = yes: %s has no energy counter: set joules = no", s->shape[d].name);
-		int rc = device->ops->energy(device->self, &source[d], &one, err);
+		int rc = device->hardware->energy(device->self, &source[d], &one, err);
 		if (rc)
 			return rc;
 		sum += is_counted(source, d) ? 0 : one;

@@ -176,7 +176,7 @@ static int check_tally(struct loom_stack *s, struct loom_error *err)
 	for (uint32_t d = 0; d < s->layout.devices; d++) {
 		const struct loom_device_shape *shape = &s->layout.device[d];
 		if (shape->flags & LOOM_SHAPE_KEEPS)
-			tally[d] = s->device[d].ops->tally(s->device[d].self);
+			tally[d] = s->device[d].kept->tally(s->device[d].self);
 		for (uint32_t i = 0; !(shape->flags & LOOM_SHAPE_KEEPS) && i < shape->workers; i++)
 			tally[d] += LOOM_TALLY(&s->counters[shape->first_worker + i]);
 		sum += tally[d];
@@ -227,8 +227,7 @@ static int finish_sample(struct loom_stack *s, struct loom__sample *sample, stru
 	for (size_t i = 0; i < s->policies && !rc; i++) {
 		struct loom__policy *p = &s->policy[i];
 		const struct loom_workload_ops *w = p->choice->plugin->ops;
-		int idle = runs_kernel(s) &&
-			   (p->choice->kind == LOOM_SCHED || p->choice->kind == LOOM_TERM);
+		int idle = runs_kernel(s) && (p->choice->kind == LOOM_SCHED || p->choice->kind == LOOM_TERM);
 		if (LOOM_HAS(p->ops, collect) && !idle)
 			rc = p->ops->collect(p->self, &s->layout, &p->view, &sample->report, err);
 		if (rc || p->choice->kind != LOOM_WORKLOAD)
@@ -294,8 +293,7 @@ static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample
 	if (!rc && !sample->report.unread && s->plan.run.joules)
 		rc = loom__energy(s, &joules, err);
 	s->run.joules = joules - s->run.joules;
-	if (!rc)
-		rc = loom__flush(s, s->plan.run.timeout, err);
+	rc = rc ? rc : loom__flush(s, s->plan.run.timeout, err);
 	/* A rank that has waited until [run] timeout does not wait longer for the others, which may be the cause. */
 	if (rc == LOOM_ETIMEDOUT)
 		loom__exchange_close(&s->host.exchange);
@@ -358,8 +356,7 @@ static int is_stalled(struct loom_stack *s, const struct loom__sample *sample, s
 	return again;
 }
 
-int loom__stack_sample(struct loom_stack *s, struct loom_result *r, int warmup,
-		       struct loom_error *err)
+int loom__stack_sample(struct loom_stack *s, struct loom_result *r, int warmup, struct loom_error *err)
 {
 	struct loom__sample sample;
 	int rc, again;
@@ -367,8 +364,7 @@ int loom__stack_sample(struct loom_stack *s, struct loom_result *r, int warmup,
 	do {
 		sample = (struct loom__sample){.warmup = warmup};
 		rc = begin(s, MEASURED | AWAITED, err);
-		if (!rc)
-			rc = end(s, UINT64_MAX, &sample, err);
+		rc = rc ? rc : end(s, UINT64_MAX, &sample, err);
 		again = !rc && is_stalled(s, &sample, r);
 		if (again)
 			drop(&sample);
@@ -377,8 +373,7 @@ int loom__stack_sample(struct loom_stack *s, struct loom_result *r, int warmup,
 					  "stopped during it, or had no core");
 	} while (again);
 	sample.start_ns = s->sample.begin_ns - r->began_ns;
-	if (!rc)
-		rc = append(r, &sample, err);
+	rc = rc ? rc : append(r, &sample, err);
 	if (rc)
 		drop(&sample);
 	if (rc && err)
@@ -412,8 +407,8 @@ static int rest(struct loom_stack *s, int rc, struct loom_error *err)
 	int stays = !rc && s->launch.stays, ended = 0;
 	/* Let devices prepare for the next run, if no value that they reset depends on its number of tasks. */
 	for (uint32_t d = 0; stays && s->resets && !loom__resets_vary(s) && d < s->layout.devices && !ended; d++)
-		if (LOOM_HAS(s->device[d].ops, rest))
-			ended = s->device[d].ops->rest(s->device[d].self, LOOM_PHASE_READY(s->sample.done), &ending);
+		if (s->device[d].kept)
+			ended = s->device[d].kept->rest(s->device[d].self, LOOM_PHASE_READY(s->sample.done), &ending);
 	if (!stays)
 		ended = loom__stack_retire(s, &ending);
 	if (!rc && ended) {
@@ -449,8 +444,7 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 	int rc = enter(s, err);
 	s->run.begin_ns = loom__now_ns();
 	s->run.closes = hooks && hooks->begin;
-	if (!rc)
-		rc = loom__stack_prepare(s, err);
+	rc = rc ? rc : loom__stack_prepare(s, err);
 	struct loom_result *r = rc ? NULL : loom__result_create(s);
 	if (!rc && !r)
 		rc = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
@@ -475,13 +469,11 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 		if (i == total)
 			break;
 		if (!rc && agreed.stop & STOPPED)
-			rc = LOOM__FAIL(err, LOOM_EINTR, "interrupted after %u of %u executions", i,
-					total);
+			rc = LOOM__FAIL(err, LOOM_EINTR, "interrupted after %u of %u executions", i, total);
 		else if (!rc && agreed.stop & LATE)
 			rc = LOOM__FAIL(err, LOOM_ETIMEDOUT,
 					"[run] time_limit reached after %u of %u executions", i, total);
-		if (!rc)
-			rc = loom__stack_sample(s, r, i < run->warmup, err);
+		rc = rc ? rc : loom__stack_sample(s, r, i < run->warmup, err);
 		if (!rc && hooks && hooks->sample)
 			rc = hooks->sample(hooks->arg, s, r, err);
 	}
@@ -594,8 +586,7 @@ static int finish_enqueued(struct loom_stack *s, uint64_t until, struct loom_res
 	return conclude(s, &sample, loom__now_ns() - ns, 1, rc, result, err);
 }
 
-int loom_stack_wait(struct loom_stack *s, uint64_t timeout_ns, struct loom_result **result,
-		    struct loom_error *err)
+int loom_stack_wait(struct loom_stack *s, uint64_t timeout_ns, struct loom_result **result, struct loom_error *err)
 {
 	uint64_t now = loom__now_ns();
 	if (result)

@@ -31,9 +31,8 @@ static int refuse(struct loom_stack *s, struct loom_error *err)
 	if (s->layout.devices > 1)
 		return LOOM__FAIL(err, LOOM_ENOTSUP,
 				  "a run on %u devices begins when the host has seen that all are ready, which a "
-				  "stream cannot order: name one GPU in [run] devices",
-				  s->layout.devices);
-	if (!(s->shape[0].flags & LOOM_SHAPE_KEEPS) || !LOOM_HAS(s->device[0].ops, enqueue))
+				  "stream cannot order: name one GPU in [run] devices", s->layout.devices);
+	if (!(s->shape[0].flags & LOOM_SHAPE_KEEPS) || !s->device[0].streams)
 		return LOOM__FAIL(err, LOOM_ENOTSUP, "%s has no streams: choose a GPU in [run] devices%s",
 				  s->shape[0].name,
 				  s->shape[0].kind == LOOM_ON_GPU ? ", with kernels = persistent" : "");
@@ -42,13 +41,11 @@ static int refuse(struct loom_stack *s, struct loom_error *err)
 		if (LOOM_HAS(s->policy[i].ops, start))
 			return LOOM__FAIL(err, LOOM_ENOTSUP,
 					  "%s has threads of the host in each run, which a stream cannot order: choose "
-					  "another plug-in of its kind",
-					  p->name);
+					  "another plug-in of its kind", p->name);
 		if (p->kind != LOOM_SCHED && p->kind != LOOM_TERM)
 			return LOOM__FAIL(err, LOOM_ENOTSUP,
 					  "%s is prepared by the host for each run, which a stream cannot order: leave "
-					  "it out",
-					  p->name);
+					  "it out", p->name);
 	}
 	if (!loom__may_keep(s))
 		return LOOM__FAIL(err, LOOM_ENOTSUP,
@@ -132,7 +129,7 @@ static int enqueue(struct loom_stack *s, void *stream, int captures, struct loom
 	struct loom_enqueued seen;
 	if (q->launch != s->launch.number)
 		*q = (struct loom__slots){.ref = q->ref, .kept = q->kept, .launch = s->launch.number};
-	int rc = d->ops->drain(d->self, 0, &seen, err);
+	int rc = d->streams->drain(d->self, 0, &seen, err);
 	if (rc && rc != LOOM_EAGAIN)
 		return rc;
 	free_places(q, seen.ended);
@@ -142,7 +139,7 @@ static int enqueue(struct loom_stack *s, void *stream, int captures, struct loom
 	loom_ref ref = LOOM_REF(LOOM_REF_SEGMENT(q->ref), LOOM_REF_OFFSET(q->ref) + place * sizeof(struct loom_task));
 	if (n)
 		memcpy(loom__host_at(s, ref), s->initial.submitted, n * sizeof(struct loom_task));
-	rc = d->ops->enqueue(d->self, stream, ref, n, err);
+	rc = d->streams->enqueue(d->self, stream, ref, n, err);
 	if (rc)
 		return rc;
 	if (captures) {
@@ -169,8 +166,7 @@ int loom_stack_enqueue(struct loom_stack *s, void *stream, struct loom_error *er
 		rc = LOOM__FAIL(err, LOOM_EINVAL,
 				"%zu tasks, but a run in a stream begins with %u at most: let them spawn the others",
 				s->initial.count, LOOM__SMALL_SET);
-	if (!rc)
-		rc = s->device[0].ops->captures(s->device[0].self, stream, &captures, err);
+	rc = rc ? rc : s->device[0].streams->captures(s->device[0].self, stream, &captures, err);
 	/* loom_stack_wait() returns the request, and retires the launch. */
 	rc = rc ? rc : loom__graphs_stopped(s, err);
 	if (rc)
@@ -179,13 +175,11 @@ int loom_stack_enqueue(struct loom_stack *s, void *stream, struct loom_error *er
 	if (!ready && captures)
 		return LOOM__FAIL(err, LOOM_EINVAL,
 				  "the stream is being captured, and this stack has not run %zu tasks or more in a "
-				  "stream before: enqueue them once before the capture",
-				  s->initial.count);
+				  "stream before: enqueue them once before the capture", s->initial.count);
 	if (!ready && s->streams.enqueued)
 		return LOOM__FAIL(err, LOOM_EBUSY,
 				  "%llu runs are in a stream, and this one has more tasks than any before: "
-				  "loom_stack_wait() first",
-				  (unsigned long long)s->streams.enqueued);
+				  "loom_stack_wait() first", (unsigned long long)s->streams.enqueued);
 	if (!s->streams.enqueued) /* a stop request from before this call belongs to no run */
 		__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED);
 	if (!ready)
@@ -207,11 +201,9 @@ static int judge(struct loom_stack *s, const struct loom_enqueued *seen, struct 
 	int rc = loom__worker_failure(s, err);
 	if (rc || !seen->wrong)
 		return rc;
-	return LOOM__FAIL(
-	    err, LOOM_EWRONG,
+	return LOOM__FAIL(err, LOOM_EWRONG,
 	    "in %llu of %llu runs of streams and graphs tasks that were made or stolen and tasks that were "
-	    "run differ",
-	    (unsigned long long)seen->wrong, (unsigned long long)(seen->ended + seen->replayed));
+	    "run differ", (unsigned long long)seen->wrong, (unsigned long long)(seen->ended + seen->replayed));
 }
 
 int loom__enqueued_wait(struct loom_stack *s, uint64_t until, uint64_t *ns, struct loom_error *err)
@@ -221,7 +213,7 @@ int loom__enqueued_wait(struct loom_stack *s, uint64_t until, uint64_t *ns, stru
 	int rc;
 	for (;;) {
 		uint64_t now = loom__now_ns();
-		rc = d->ops->drain(d->self, now < until ? until - now : 0, &seen, err);
+		rc = d->streams->drain(d->self, now < until ? until - now : 0, &seen, err);
 		int stops = __atomic_load_n(&s->stop_requests, __ATOMIC_ACQUIRE) != 0;
 		if (rc == LOOM_EAGAIN && stops) {
 			rc = LOOM__FAIL(err, LOOM_EINTR, "interrupted in a stream");

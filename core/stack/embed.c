@@ -13,8 +13,7 @@
 
 enum { SOURCE_MOST = 16 << 20 }; /* limit on the size of task functions, in bytes */
 
-static int add_task(struct loom_stack *s, const char *name, loom_task_fn *fn, uint32_t *tag,
-		    struct loom_error *err)
+static int add_task(struct loom_stack *s, const char *name, loom_task_fn *fn, uint32_t *tag, struct loom_error *err)
 {
 	int rc = loom__stack_is_idle(s, err);
 	if (rc)
@@ -33,8 +32,7 @@ static int add_task(struct loom_stack *s, const char *name, loom_task_fn *fn, ui
 	return 0;
 }
 
-int loom_stack_task(struct loom_stack *s, const char *name, loom_task_fn *fn, uint32_t *tag,
-		    struct loom_error *err)
+int loom_stack_task(struct loom_stack *s, const char *name, loom_task_fn *fn, uint32_t *tag, struct loom_error *err)
 {
 	if (!name || !fn)
 		return LOOM__FAIL(err, LOOM_EINVAL, "a task function needs a name and an address");
@@ -199,8 +197,7 @@ static int allocating(void *stack, double done, struct loom_error *err)
 	return LOOM__FAIL(err, LOOM_EINTR, "interrupted when %.0f %% of the memory was there", 100 * done);
 }
 
-int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **host,
-		     struct loom_error *err)
+int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **host, struct loom_error *err)
 {
 	struct loom_segment_want want = {
 		.bytes = loom__align(bytes, 64), .owner = -1, .flags = LOOM_MEMORY_HOST};
@@ -208,8 +205,7 @@ int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **h
 	if (!bytes || bytes >> 48)
 		return LOOM__FAIL(err, LOOM_EINVAL, "cannot allocate %zu bytes", bytes);
 	int rc = loom__stack_is_idle(s, err); /* launched workers know only the segments of their launch */
-	if (!rc)
-		rc = loom__stack_retire(s, err);
+	rc = rc ? rc : loom__stack_retire(s, err);
 	if (rc)
 		return rc;
 	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED); /* requests from before the call do not count */
@@ -251,9 +247,9 @@ static int find_owner(struct loom_stack *s, void *at, size_t bytes, struct loom_
 	int rc = LOOM_ENOENT;
 	*adopter = -1;
 	for (uint32_t d = 0; d < s->layout.devices && rc == LOOM_ENOENT; d++) {
-		if (!LOOM_HAS(s->device[d].ops, adopt))
+		if (!s->device[d].sharing)
 			continue;
-		rc = s->device[d].ops->adopt(s->device[d].self, at, bytes, memory, err);
+		rc = s->device[d].sharing->adopt(s->device[d].self, at, bytes, memory, err);
 		*adopter = rc ? -1 : (int32_t)d;
 		memory->device = *adopter;
 	}
@@ -292,8 +288,7 @@ int loom_stack_adopt(struct loom_stack *s, void *memory, size_t bytes, loom_ref 
 		return LOOM__FAIL(err, LOOM_EINVAL, "memory at %p: workers need memory that is aligned to 8 bytes", memory);
 	/* Launched workers know only the segments of their launch. */
 	int rc = loom__stack_is_idle(s, err);
-	if (!rc)
-		rc = loom__stack_retire(s, err);
+	rc = rc ? rc : loom__stack_retire(s, err);
 	if (rc)
 		return rc;
 	uint32_t segment;
@@ -306,7 +301,7 @@ int loom_stack_adopt(struct loom_stack *s, void *memory, size_t bytes, loom_ref 
 	if (!rc) {
 		rc = map_adopted(s, m, adopter, err);
 		if (rc && adopter >= 0)
-			s->device[adopter].ops->disown(s->device[adopter].self, m);
+			s->device[adopter].sharing->disown(s->device[adopter].self, m);
 	}
 	if (rc) {
 		free(m);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts the workers for the next run, ends them, and checks whether workers of an earlier run have left. */
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -57,7 +56,7 @@ static uint32_t launch_flags(struct loom_stack *s, uint32_t d)
 
 static void fill_orders(struct loom_stack *s, uint32_t d, uint32_t attachments)
 {
-	struct loom__orders *o = &s->launch.orders[d];
+	struct loom__orders *o = &s->orders[d];
 	*o = (struct loom__orders){0};
 	for (size_t i = 0; i < s->policies; i++) {
 		const struct loom__policy *p = &s->policy[i];
@@ -99,10 +98,6 @@ int loom__stack_launch(struct loom_stack *s, struct loom_error *err)
 {
 	if (s->launch.launched)
 		return 0;
-	if (!s->launch.orders)
-		s->launch.orders = calloc(s->layout.devices, sizeof(*s->launch.orders));
-	if (!s->launch.orders)
-		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	int rc = loom__resets_make(s, err);
 	if (rc)
 		return rc;
@@ -116,7 +111,7 @@ int loom__stack_launch(struct loom_stack *s, struct loom_error *err)
 	rc = rc ? rc : loom__ranks_reach(s, err);
 	for (uint32_t d = 0; d < s->layout.devices && !rc; d++) {
 		fill_orders(s, d, attachments);
-		rc = s->device[d].ops->launch(s->device[d].self, &s->launch.orders[d].launch, err);
+		rc = s->device[d].ops->launch(s->device[d].self, &s->orders[d].launch, err);
 	}
 	s->launch.stays = !attachments && !s->host.exchange.ranks;
 	for (uint32_t d = 0; d < s->layout.devices; d++)
@@ -139,8 +134,7 @@ static int retire(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *
 	int rc = 0, left = 0;
 	for (uint32_t d = 0; d < s->layout.devices; d++) {
 		int ended = s->device[d].ops->retire(s->device[d].self, timeout_ns, rc ? NULL : err);
-		if (!rc)
-			rc = ended;
+		rc = rc ? rc : ended;
 		left |= ended == LOOM_ETIMEDOUT;
 	}
 	s->launch.launched = s->launch.stuck = left; /* workers that cannot be ended still use the memory */
@@ -206,7 +200,6 @@ int loom__stack_is_idle(struct loom_stack *s, struct loom_error *err)
 		return LOOM__FAIL(err, LOOM_EBUSY, "%llu runs are in a stream: loom_stack_wait() first",
 				  (unsigned long long)s->streams.enqueued);
 	if (s->launch.stuck && retire(s, 0, &why) == LOOM_ETIMEDOUT)
-		return LOOM__FAIL(err, LOOM_EBUSY, "workers of a run that was stopped are still there: %s",
-				  why.text);
+		return LOOM__FAIL(err, LOOM_EBUSY, "workers of a run that was stopped are still there: %s", why.text);
 	return 0;
 }

@@ -37,8 +37,7 @@ int loom__segments_add(struct loom_stack *s, const struct loom_segment_want *wan
 		       uint32_t *first, struct loom_error *err)
 {
 	if (s->memory.segments + n >= LOOM_MAX_SEGMENTS)
-		return LOOM__FAIL(err, LOOM_EFULL, "more than %d memory segments in one stack",
-				  LOOM_MAX_SEGMENTS - 1);
+		return LOOM__FAIL(err, LOOM_EFULL, "more than %d memory segments in one stack", LOOM_MAX_SEGMENTS - 1);
 	uint32_t at = s->memory.segments + 1;
 	int rc = s->transport->segments(s->transport_self, &s->devices, want, n, &s->memory.segment[at], err);
 	if (rc)
@@ -96,7 +95,7 @@ void loom__segment_disown(struct loom_stack *s, uint32_t segment)
 		if ((int32_t)d != adopter)
 			s->device[d].ops->mem_unmap(s->device[d].self, memory);
 	if (adopter >= 0)
-		s->device[adopter].ops->disown(s->device[adopter].self, memory);
+		s->device[adopter].sharing->disown(s->device[adopter].self, memory);
 	free(memory);
 	/* Mark the segment as one that no device can access. */
 	s->memory.segment[segment] = (struct loom_segment){.memory = &s->memory.none, .owner = -2, .flags = LOOM_MEMORY_PRIVATE};
@@ -159,11 +158,10 @@ int loom__segment_start_copy(void *stack, uint32_t segment, uint64_t offset, uin
 {
 	struct loom_stack *s = stack;
 	const struct loom_segment *g = &s->memory.segment[segment];
-	if (g->memory->device < 0 || !LOOM_HAS(s->device[g->memory->device].ops, copy_start) ||
-	    (how == LOOM_COPY_TO && g->memory->device))
+	if (g->memory->device < 0 || !s->device[g->memory->device].copies || (how == LOOM_COPY_TO && g->memory->device))
 		return LOOM__FAIL(err, LOOM_ENOTSUP, "segment %u: its device has no such copies beside workers", segment);
 	const struct loom__device *d = &s->device[g->memory->device];
-	int rc = d->ops->copy_start(d->self, g->memory, g->offset + offset, other, bytes, how, number, err);
+	int rc = d->copies->copy_start(d->self, g->memory, g->offset + offset, other, bytes, how, number, err);
 	if (!rc && !bytes)
 		pin(s, segment);
 	return rc;
@@ -173,7 +171,7 @@ int loom__segment_copy_ended(void *stack, uint32_t segment, uint32_t how, uint64
 {
 	struct loom_stack *s = stack;
 	const struct loom__device *d = &s->device[s->memory.segment[segment].memory->device];
-	return d->ops->copy_ended(d->self, how, number);
+	return d->copies->copy_ended(d->self, how, number);
 }
 
 int loom__images_copy(struct loom_stack *s, int in, struct loom_error *err)

@@ -48,13 +48,6 @@ static int find_clock(struct loom_stack *s, struct loom_error *err)
 
 static int open_devices(struct loom_stack *s, struct loom_error *err)
 {
-	uint32_t n = s->plan.devices;
-	s->device = calloc(n, sizeof(*s->device));
-	s->shape = calloc(n, sizeof(*s->shape));
-	s->device_ops = calloc(n, sizeof(*s->device_ops));
-	s->device_self = calloc(n, sizeof(*s->device_self));
-	if (!s->device || !s->shape || !s->device_ops || !s->device_self)
-		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	for (size_t i = 0; i < s->plan.choices; i++) {
 		const struct loom__choice *c = &s->plan.choice[i];
 		if (c->kind != LOOM_DEVICE)
@@ -63,8 +56,9 @@ static int open_devices(struct loom_stack *s, struct loom_error *err)
 		struct loom_device_shape *shape = &s->shape[s->layout.devices];
 		d->choice = c;
 		d->ops = c->plugin->ops;
-		int rc = d->ops->create(&s->host.table, c->opts, c->instance, c->instances, &d->self,
-					err);
+#define FIND_EXTENSION(name) d->name = LOOM_EXTENSION_OF(d->ops, name);
+		LOOM_EXTENSION_MAP(FIND_EXTENSION)
+		int rc = d->ops->create(&s->host.table, c->opts, c->instance, c->instances, &d->self, err);
 		if (rc)
 			return rc;
 		s->device_ops[s->layout.devices] = d->ops;
@@ -161,14 +155,10 @@ int loom__stack_open(struct loom__plan *plan, const struct loom_stack_params *pa
 	int rc = loom__host_join(&s->host, params, err);
 	rc = rc ? rc : open_devices(s, err);
 	s->layout.device = s->shape;
-	if (!rc)
-		rc = open_transport(s, err);
-	if (!rc)
-		rc = open_policies(s, err);
-	if (!rc)
-		rc = loom__ranks_share(s, err);
-	if (!rc)
-		rc = take_tasks(s, err);
+	rc = rc ? rc : open_transport(s, err);
+	rc = rc ? rc : open_policies(s, err);
+	rc = rc ? rc : loom__ranks_share(s, err);
+	rc = rc ? rc : take_tasks(s, err);
 	if (rc) {
 		loom_stack_close(s);
 		return rc;
@@ -225,11 +215,6 @@ static void drop(struct loom_stack *s)
 	free(s->code.ir);
 	free(s->initial.submitted);
 	free(s->costs);
-	free(s->device);
-	free(s->shape);
-	free(s->device_ops);
-	free(s->device_self);
-	free(s->launch.orders);
 	free(s->ranks.size);
 	free(s->ranks.counters);
 	loom__resets_drop(s);

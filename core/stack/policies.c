@@ -43,8 +43,7 @@ int loom__policy_need(struct loom_stack *s, const struct loom__policy *p, struct
 		if (s->shape[d].local_bytes && need->local > s->shape[d].local_bytes)
 			return LOOM__FAIL(err, LOOM_EUNAVAIL,
 					  "%s wants %llu bytes of scratchpad memory per worker, %s has %llu: "
-					  "choose %s",
-					  p->choice->plugin->name, (unsigned long long)need->local,
+					  "choose %s", p->choice->plugin->name, (unsigned long long)need->local,
 					  s->shape[d].name, (unsigned long long)s->shape[d].local_bytes,
 					  p->choice->kind == LOOM_WORKLOAD ? "smaller tasks, or fewer workers" : "smaller queues");
 	return 0;
@@ -77,10 +76,10 @@ static int open_interrupt(const struct loom_interrupts *interrupts, uint32_t dev
 		const struct loom__policy *p = &s->policy[i];
 		if (p->choice->plugin != s->selected[kind] || !p->on_device[device])
 			continue;
-		if (!LOOM_HAS(d->ops, interrupt))
+		if (!d->interrupts)
 			return LOOM__FAIL(err, LOOM_ENOTSUP, "%s has no interrupts", s->shape[device].name);
 		loom_ref at = p->on_device[device] + offset;
-		return d->ops->interrupt(d->self, &s->memory.segment[LOOM_REF_SEGMENT(at)], LOOM_REF_OFFSET(at), interrupt, err);
+		return d->interrupts->interrupt(d->self, &s->memory.segment[LOOM_REF_SEGMENT(at)], LOOM_REF_OFFSET(at), interrupt, err);
 	}
 	return LOOM__FAIL(err, LOOM_EPLUGIN, "an interrupt of a block that does not exist");
 }
@@ -100,10 +99,10 @@ static int memory_key(void *ctx, uint32_t segment, struct loom_memory_key *key, 
 	if (memory->device < 0)
 		return LOOM__FAIL(err, LOOM_ENOTSUP, "segment %u: not in the memory of a device", segment);
 	const struct loom__device *d = &s->device[memory->device];
-	if (!LOOM_HAS(d->ops, mem_key))
+	if (!d->sharing)
 		return LOOM__FAIL(err, LOOM_ENOTSUP, "%s: other ranks do not reach its memory",
 				  s->shape[memory->device].name);
-	return d->ops->mem_key(d->self, memory, key, err);
+	return d->sharing->mem_key(d->self, memory, key, err);
 }
 
 static int memory_open(void *ctx, uint32_t device, const struct loom_memory_key *key, uint64_t *at,
@@ -111,16 +110,16 @@ static int memory_open(void *ctx, uint32_t device, const struct loom_memory_key 
 {
 	struct loom_stack *s = ctx;
 	const struct loom__device *d = &s->device[device];
-	if (!LOOM_HAS(d->ops, mem_open))
+	if (!d->sharing)
 		return LOOM__FAIL(err, LOOM_ENOTSUP, "%s: it does not reach memory of other ranks' devices",
 				  s->shape[device].name);
-	return d->ops->mem_open(d->self, key, at, err);
+	return d->sharing->mem_open(d->self, key, at, err);
 }
 
 static void memory_close(void *ctx, uint32_t device, uint64_t at)
 {
 	struct loom_stack *s = ctx;
-	s->device[device].ops->mem_close(s->device[device].self, at);
+	s->device[device].sharing->mem_close(s->device[device].self, at);
 }
 
 /* ---- host threads of policies ---- */

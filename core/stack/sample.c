@@ -21,8 +21,7 @@ int loom__worker_failure(struct loom_stack *s, struct loom_error *err)
 		return 0;
 	uint32_t worker = s->ctl->failed_worker, device = 0;
 	int code = -(int)s->ctl->failed;
-	while (device + 1 < s->layout.devices &&
-	       worker >= s->shape[device].first_worker + s->shape[device].workers)
+	while (device + 1 < s->layout.devices && worker >= s->shape[device].first_worker + s->shape[device].workers)
 		device++;
 	uint64_t info = s->ctl->failed_info;
 	enum loom_kind lacks = (enum loom_kind)(info & 0xff);
@@ -42,8 +41,7 @@ int loom__worker_failure(struct loom_stack *s, struct loom_error *err)
 	if (code == LOOM_EIO && loom__flush(s, 0, err) == code) /* the network may have a more exact message */
 		return code;
 	return LOOM__FAIL(err, code, "worker %u on %s: %s (code %d, detail %llu)", worker,
-			  s->shape[device].name, loom_strerror(code), code,
-			  (unsigned long long)info);
+			  s->shape[device].name, loom_strerror(code), code, (unsigned long long)info);
 }
 
 /* Describes where the tasks of an unfinished sample are. If a segment has an image, describes nothing, because images
@@ -163,8 +161,8 @@ int loom__sample_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, str
 		 * wrote. */
 		__atomic_store_n(&s->ctl->phase, LOOM_PHASE_READY(n), __ATOMIC_RELEASE);
 		for (uint32_t d = 0; d < s->layout.devices && !rc; d++)
-			if (LOOM_HAS(s->device[d].ops, muster))
-				rc = s->device[d].ops->muster(s->device[d].self, err);
+			if (s->device[d].kept)
+				rc = s->device[d].kept->muster(s->device[d].self, err);
 		for (uint32_t d = 0; d < s->layout.devices && !rc; d++)
 			rc = s->device[d].ops->ready(s->device[d].self, timeout_ns, err);
 		if (rc)
@@ -175,8 +173,7 @@ int loom__sample_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, str
 	s->ctl->deadline_ns = s->sample.deadline_ns = timeout_ns < UINT64_MAX - s->sample.begin_ns ? s->sample.begin_ns + timeout_ns : UINT64_MAX;
 	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_GO(n), __ATOMIC_RELEASE);
 	for (uint32_t d = 0; d < s->layout.devices && !rc; d++)
-		if (LOOM_HAS(s->device[d].ops, go))
-			rc = s->device[d].ops->go(s->device[d].self, err);
+		rc = s->device[d].ops->go(s->device[d].self, err);
 	if (rc)
 		set_stop(s);
 	/* A request from before go() found no sample that it could stop, and the thread that waits may execute tasks

@@ -55,6 +55,9 @@ struct loom__device {
 	const struct loom__choice *choice;
 	const struct loom_device_ops *ops;
 	void *self;
+	/* Its extensions; NULL: it lacks them. */
+#define LOOM__EXTENSION_MEMBER(name) const struct loom_device_##name *name;
+	LOOM_EXTENSION_MAP(LOOM__EXTENSION_MEMBER)
 };
 
 struct loom__rank_size {
@@ -128,7 +131,6 @@ struct loom__launch {
 	int captured; /* 1: some samples of this launch are in graphs of the program; loom_stack_stop() reads it */
 	int stuck;    /* 1: workers have not left after a stop */
 	int stays;    /* 1: workers may stay launched between runs at no cost, and GO starts them without READY */
-	struct loom__orders *orders; /* [layout.devices]; what devices read about the launch */
 	struct loom_attachment attachment; /* hooks of the sync plug-in for the launch */
 	uint64_t number; /* number of launches of this stack */
 };
@@ -170,13 +172,9 @@ struct loom_stack {
 	uint32_t *unforked;
 	struct loom__plan plan;
 	struct loom__host host;
-	struct loom__device *device;   /* [layout.devices]; the opened devices */
-	struct loom_device_shape *shape;
 	struct loom_layout layout;
 	uint64_t *costs; /* the array to which layout.costs points */
 	struct loom_interrupts interrupts; /* the struct to which layout.interrupts points */
-	const struct loom_device_ops **device_ops; /* ops and instances of the devices, as arrays for the transport */
-	void **device_self;
 	struct loom_devices devices;
 	const struct loom_transport_ops *transport;
 	void *transport_self;
@@ -209,6 +207,11 @@ struct loom_stack {
 	void (*about_drop)(void *about);
 	uint32_t stop_requests; /* number of stop requests; loom_stack_stop() adds to it by an atomic */
 	uint64_t open_ns; /* when the stack was opened, in ns */
+	struct loom__device device[LOOM_MAX_DEVICES]; /* the opened devices */
+	struct loom_device_shape shape[LOOM_MAX_DEVICES];
+	const struct loom_device_ops *device_ops[LOOM_MAX_DEVICES]; /* ops and instances of the devices, for the transport */
+	void *device_self[LOOM_MAX_DEVICES];
+	struct loom__orders orders[LOOM_MAX_DEVICES]; /* what devices read about the launch */
 };
 
 /* Opens a stack. *plan belongs to the stack afterwards. */

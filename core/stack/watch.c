@@ -61,8 +61,8 @@ static void warn_of_shared_cores(const struct loom_stack *s, const struct identi
 
 static const char *time_slicing_of(const struct loom_stack *s, uint32_t d, char *name, size_t size)
 {
-	const struct loom_device_ops *ops = s->device[d].ops;
-	return LOOM_HAS(ops, time_slicing) ? ops->time_slicing(s->device[d].self, name, size) : NULL;
+	const struct loom_device_hardware *hardware = s->device[d].hardware;
+	return LOOM_HAS(hardware, time_slicing) ? hardware->time_slicing(s->device[d].self, name, size) : NULL;
 }
 
 static int has_engine(const struct identity *b, const char *engine)
@@ -113,8 +113,7 @@ int loom__watch_rank(struct loom_stack *s, uint32_t r, const struct peer *proces
 	if (watch->fd < 0)
 		LOOM_LOG(&s->host.table, LOOM_LOG_WARN, "gpuloom",
 			 "process %d, rank %u, cannot be watched (pidfd_open: %s): if it dies, this is noticed at the "
-			 "end of [run] timeout",
-			 (int)process->pid, r, strerror(errno));
+			 "end of [run] timeout", (int)process->pid, r, strerror(errno));
 	return 0;
 }
 
@@ -132,8 +131,7 @@ static int watch_all(struct loom_stack *s, struct identity *all, struct loom_err
 	warn_of_shared_cores(s, all);
 	for (uint32_t r = 0; r < host->ranks; r++) {
 		if (all[r].conf != all[0].conf)
-			return LOOM__FAIL(
-			    err, LOOM_EINVAL,
+			return LOOM__FAIL(err, LOOM_EINVAL,
 			    "rank %u has selected other plug-ins than rank 0: start all ranks with the same conf", r);
 		if (all[r].process.pid != mine.process.pid && peer_is_near(&mine.process, &all[r].process))
 			rc = rc ? rc : loom__watch_rank(s, r, &all[r].process, &s->watch.process[r], err);

@@ -153,8 +153,10 @@ static int shape(void *self, struct loom_device_shape *shape, struct loom_error 
 	return 0;
 }
 
-static const struct loom_device_ops ops = {.size = sizeof(ops), HOST_DEVICE_OPS, .doctor = device_doctor,
-					    .energy = device_energy};
+static const struct loom_device_hardware hardware = {.size = sizeof(hardware), .energy = device_energy};
+static const struct loom_extension extensions[] = {LOOM_EXTENSION(hardware, &hardware), {NULL, NULL}};
+static const struct loom_device_ops ops = {
+    .size = sizeof(ops), HOST_DEVICE_OPS, .doctor = device_doctor, .extensions = extensions};
 
 LOOM_PLUGIN_DEFINE(DEVICE, "device_cpu", "1.0.0", "Apache-2.0",
 		   "The CPU: workers are pinned threads, in this process or in one per device", .opts = rows,

@@ -26,13 +26,10 @@ static void doctor(const struct loom_host *host, struct loom_doctor *out)
 	gpu_doctor(&cuda.gpu, &cuda_driver, host, out);
 }
 
+static const struct loom_device_hardware hardware = {sizeof(hardware), .energy = cuda_energy, .time_slicing = gpu_time_slicing};
+static const struct loom_extension extensions[] = {GPU_EXTENSIONS, LOOM_EXTENSION(hardware, &hardware), {NULL, NULL}};
 static const struct loom_device_ops ops = {
-    .size = sizeof(ops),
-    .create = create,
-    .doctor = doctor,
-    GPU_DEVICE_OPS,
-    .energy = cuda_energy,
-};
+    .size = sizeof(ops), .create = create, .doctor = doctor, GPU_DEVICE_OPS, .extensions = extensions};
 
 LOOM_PLUGIN_DEFINE(DEVICE, "device_cuda", "0.1.0", "Apache-2.0",
 		   "NVIDIA GPUs: workers are thread blocks or warps of one persistent kernel", .opts = rows,

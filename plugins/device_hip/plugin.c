@@ -22,12 +22,10 @@ static void doctor(const struct loom_host *host, struct loom_doctor *out)
 	gpu_doctor(&hip.gpu, &hip_driver, host, out);
 }
 
+static const struct loom_device_hardware hardware = {.size = sizeof(hardware), .time_slicing = gpu_time_slicing};
+static const struct loom_extension extensions[] = {GPU_EXTENSIONS, LOOM_EXTENSION(hardware, &hardware), {NULL, NULL}};
 static const struct loom_device_ops ops = {
-    .size = sizeof(ops),
-    .create = create,
-    .doctor = doctor,
-    GPU_DEVICE_OPS,
-};
+    .size = sizeof(ops), .create = create, .doctor = doctor, GPU_DEVICE_OPS, .extensions = extensions};
 
 LOOM_PLUGIN_DEFINE(DEVICE, "device_hip", "0.1.0", "Apache-2.0",
 		   "AMD GPUs: workers are blocks or wavefronts of one persistent kernel; not yet run on such a GPU",

@@ -132,7 +132,7 @@ static const struct loom_device_code code = {.size = sizeof(code), .cpu = &dev};
 
 BAD_DEFINE("term_dev_op", .ops = &good_ops, .dev = &code)
 
-#elif defined BAD_doctor /* The plug-in is a device whose doctor() reports once and then crashes. */
+#elif defined BAD_doctor /* The plug-in is a device whose doctor() reports once and then crashes. It has an extension "later". */
 static int nothing(void)
 {
 	return 0;
@@ -147,22 +147,12 @@ static void doctor(const struct loom_host *host, struct loom_doctor *out)
 
 /* This function is never called, because the test calls only doctor(). */
 #define ANY (void *)nothing
+/* An extension that no core knows. Its table would be refused. */
+static const struct loom_extension later[] = {{"later", &(const size_t){0}}, {NULL, NULL}};
 static const struct loom_device_ops ops = {
-	.size = sizeof(ops),
-	.create = ANY,
-	.destroy = ANY,
-	.shape = ANY,
-	.mem_alloc = ANY,
-	.mem_free = ANY,
-	.mem_map = ANY,
-	.mem_unmap = ANY,
-	.build = ANY,
-	.launch = ANY,
-	.ready = ANY,
-	.go = ANY,
-	.wait = ANY,
-	.retire = ANY,
-	.doctor = doctor,
+	.size = sizeof(ops), .create = ANY, .destroy = ANY, .shape = ANY, .mem_alloc = ANY, .mem_free = ANY,
+	.mem_map = ANY, .mem_unmap = ANY, .build = ANY, .launch = ANY, .ready = ANY, .go = ANY, .wait = ANY,
+	.retire = ANY, .doctor = doctor, .extensions = later,
 };
 
 LOOM_PLUGIN_DEFINE(DEVICE, "device_ill", "1.0.0", "Apache-2.0", "broken on purpose", .ops = &ops)

@@ -6,6 +6,7 @@
 #include "plugin.h"
 #include "task.h"
 #include "trigger.h"
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,7 +31,7 @@ struct loom_memory {
 	int fd;          /* memfd or dma-buf by which other processes can map it; -1: none */
 	int32_t device;  /* index of the device that owns it, set by the transport; -1: the host */
 	void *host;      /* address in the host process; NULL: the host cannot access it */
-	uint64_t handle; /* for the owner's use; on a device with collective(), its address of the memory */
+	uint64_t handle; /* for the owner's use; on a device with streams, its address of the memory */
 };
 /* Copies beside workers: out of a segment to host memory, into a segment from host memory, and from a segment to memory
  * of another device, at an address from mem_open(). */
@@ -193,7 +194,7 @@ enum {
 	LOOM_CAP_DEVICE_IS_VIRTUAL = 2,
 };
 
-/* One thread of the core calls all ops, unless stated otherwise. The ops up to `retire` are mandatory. */
+/* One thread of the core calls all ops, also of extensions, unless stated otherwise. All up to `retire` are mandatory. */
 struct loom_device_ops {
 	size_t size;
 	/* Opens engine number `instance` ("cpu:1" is instance 1). `instances` is the number of engines of this plug-in
@@ -257,69 +258,118 @@ struct loom_device_ops {
 	/* Returns the virtual clock. All devices of a stack, and all ranks with the same host->job, have the same
 	 * clock. It is valid until destroy(). NULL: the device uses the clock of the host. */
 	const struct loom_clock *(*clock)(void *self);
+	/* What the device has beyond these ops: a list that ends with a row {NULL, NULL}. It is constant. NULL: nothing. */
+	const struct loom_extension *extensions;
+};
+
+/* ---- extensions ------------------------------------------------------------------------------- */
+
+/* Tables of further ops, found by name. A device that has an extension has all ops of its table, unless stated otherwise.
+ * Later versions append ops to a table, or add tables. The core ignores names that it does not know. */
+struct loom_extension {
+	const char *name;
+	const void *table; /* begins with its size; valid while the plug-in is loaded */
+};
+/* The extensions that the core knows. X(name): the table is a struct loom_device_<name>. */
+#define LOOM_EXTENSION_MAP(X) X(sharing) X(kept) X(streams) X(copies) X(interrupts) X(hardware)
+/* A row of the list, as in LOOM_EXTENSION(kept, &my_table). The table must have the type that belongs to the name. */
+#define LOOM_EXTENSION(name, table) {#name, 1 ? (table) : (const struct loom_device_##name *)NULL}
+/* The table of an extension, or NULL if the device lacks it. */
+#define LOOM_EXTENSION_OF(ops, name) ((const struct loom_device_##name *)loom_extension_find((ops), #name))
+static inline const void *loom_extension_find(const struct loom_device_ops *ops, const char *name)
+{
+	const struct loom_extension *e = LOOM_HAS(ops, extensions) ? ops->extensions : NULL;
+	while (e && e->name && strcmp(e->name, name) != 0)
+		e++;
+	return e && e->name ? e->table : NULL;
+}
+
+/* Memory that the device shares with other processes of the host, and with the embedding program. */
+struct loom_device_sharing {
+	size_t size;
 	/* Exports a key by which other processes of this host open memory of mem_alloc(). A mapping that they have
-	 * opened stays valid after mem_free(). NULL: no other process can access the memory of this device. */
+	 * opened stays valid after mem_free(). Returns LOOM_ENOTSUP with the reason if they cannot access it. */
 	int (*mem_key)(void *self, const struct loom_memory *memory, struct loom_memory_key *key, struct loom_error *err);
 	/* Opens the memory of another process, and sets *at to its address. Workers of this device may load, store and
 	 * add there. Returns LOOM_EUNAVAIL with the reason if they cannot. mem_close() takes the address. */
 	int (*mem_open)(void *self, const struct loom_memory_key *key, uint64_t *at, struct loom_error *err);
 	void (*mem_close)(void *self, uint64_t at);
-	/* Makes an interrupt for the uint64_t at `offset` in a segment of this device's memory. Returns LOOM_ENOTSUP
-	 * with the reason if that is impossible. NULL: the device has no interrupts. */
-	int (*interrupt)(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_interrupt **interrupt,
-		     struct loom_error *err);
-	/* Writes to `name` the name of this hardware, which is the same in all processes of the host, if the hardware
-	 * runs kernels of several processes in turns. Then returns words for a message that tell how to run the kernels
-	 * side by side; they follow "or". Returns NULL if kernels run side by side, or if that is unknown. If the op is
-	 * NULL, the core assumes the same. */
-	const char *(*time_slicing)(void *self, char *name, size_t size);
-	/* Only for a launch with LOOM_LAUNCH_KEPT, after the core has stored LOOM_PHASE_READY(n). Begins what ready()
-	 * waits for, so that several devices get ready at the same time. */
+	/* Adopts memory of the program at address `at`. If the memory is on this device, fills *memory and returns 0.
+	 * mem_map() of other devices accepts *memory until disown(). Returns LOOM_ENOENT if the memory is not on this
+	 * device, and LOOM_EINVAL with the reason if it cannot be adopted. */
+	int (*adopt)(void *self, void *at, uint64_t bytes, struct loom_memory *memory, struct loom_error *err);
+	void (*disown)(void *self, struct loom_memory *memory);
+};
+
+/* Experimental. Launches with LOOM_LAUNCH_KEPT. A device with LOOM_SHAPE_KEEPS must have this extension. */
+struct loom_device_kept {
+	size_t size;
+	/* Called after the core has stored LOOM_PHASE_READY(n). Begins what ready() waits for, so that several devices get
+	 * ready at the same time. In a launch without LOOM_LAUNCH_KEPT it does nothing. */
 	int (*muster)(void *self, struct loom_error *err);
-	/* Only for a launch with LOOM_LAUNCH_KEPT, after the core has read all that it needs of a sample. Workers that
-	 * stay may prepare for the next sample, whose LOOM_PHASE_READY(n) is `ready`. NULL: they prepare when the next
-	 * sample begins. */
+	/* Called after the core has read all that it needs of a sample. Workers that stay may prepare for the next sample,
+	 * whose LOOM_PHASE_READY(n) is `ready`, or do so when the next sample begins. */
 	int (*rest)(void *self, uint32_t ready, struct loom_error *err);
-	/* Only for a launch with LOOM_LAUNCH_KEPT, after wait() has returned 0. Returns the sum of LOOM_TALLY() over
-	 * the counters of all workers in that sample, which the device has computed. */
+	/* Called after wait() has returned 0. Returns the sum of LOOM_TALLY() over the counters of all workers in that
+	 * sample, which the device has computed. */
 	uint64_t (*tally)(void *self);
-	/* Only for a launch with LOOM_LAUNCH_KEPT, on a device with streams. Adds a sample to `stream`. In the stream,
-	 * the sample follows the earlier work of the caller, and later work follows the sample. The call does not wait
-	 * for the sample. If the stream is being captured, the sample becomes a part of a graph. The op must call no
-	 * function of the driver that waits or allocates. `tasks` is where the host has written the tasks. Returns
-	 * LOOM_EBUSY if samples in another stream have not ended. NULL: the device has no streams. */
+};
+
+/* Experimental. Streams of the embedding program. */
+struct loom_device_streams {
+	size_t size;
+	/* Only for a launch with LOOM_LAUNCH_KEPT. Adds a sample to `stream`. In the stream, the sample follows the
+	 * earlier work of the caller, and later work follows the sample. The call does not wait for the sample. If the
+	 * stream is being captured, the sample becomes a part of a graph. The op must call no function of the driver that
+	 * waits or allocates. `tasks` is where the host has written the tasks. Returns LOOM_EBUSY if samples in another
+	 * stream have not ended. */
 	int (*enqueue)(void *self, void *stream, loom_ref tasks, uint64_t initial_tasks, struct loom_error *err);
 	/* Sets *is to 1 if the stream is being captured, else to 0. */
 	int (*captures)(void *self, void *stream, int *is, struct loom_error *err);
 	/* Waits until all samples in streams have ended, as wait() does for one sample. */
 	int (*drain)(void *self, uint64_t timeout_ns, struct loom_enqueued *out, struct loom_error *err);
-	/* Adopts memory of the program at address `at`. If the memory is on this device, fills *memory and returns 0.
-	 * mem_map() of other devices accepts *memory until disown(). Returns LOOM_ENOENT if the memory is not on this
-	 * device, and LOOM_EINVAL with the reason if it cannot be adopted. NULL: the device has no memory that programs
-	 * can allocate. */
-	int (*adopt)(void *self, void *at, uint64_t bytes, struct loom_memory *memory, struct loom_error *err);
-	void (*disown)(void *self, struct loom_memory *memory);
-	/* Reads a counter of the energy that the hardware has consumed since any fixed time, in joules. It includes what
-	 * other programs consume. *source identifies the counter in this process, so that a counter which several
-	 * devices share is counted once. Returns LOOM_EUNAVAIL with the reason if there is no counter. NULL: there is
-	 * none. */
-	int (*energy)(void *self, uint64_t *source, double *joules, struct loom_error *err);
 	/* Adds a kernel to `stream` that executes a collective with `blocks` blocks, which use the tracks from 0 on
 	 * (dev/collective.h). The stream may be in capture. NULL for `call`: only compiles the kernel, which must
 	 * precede a capture. `view` has addresses of the device: members `handle` of memory that this device has
-	 * allocated, and addresses from mem_open(). A NULL op: the device has no streams. */
+	 * allocated, and addresses from mem_open(). */
 	int (*collective)(void *self, const struct loom_comm_view *view, const struct loom_comm_call *call,
 			  uint32_t blocks, void *stream, struct loom_error *err);
-	/* Starts a copy while workers run, and returns before it has ended. `how` is an enum loom_copy. `other` is an
-	 * address of the host, or for LOOM_COPY_TO one from mem_open(). Copies with the same `how` end in order, and
-	 * *number counts them from 1. 0 bytes: only prepares such copies, which must precede the launch. Returns
-	 * LOOM_ENOTSUP with the reason if such copies would wait for the workers. One thread at a time calls it. NULL:
-	 * not supported. */
+};
+
+/* Copies while workers run. */
+struct loom_device_copies {
+	size_t size;
+	/* Starts a copy, and returns before it has ended. `how` is an enum loom_copy. `other` is an address of the host,
+	 * or for LOOM_COPY_TO one from mem_open(). Copies with the same `how` end in order, and *number counts them from
+	 * 1. 0 bytes: only prepares such copies, which must precede the launch. Returns LOOM_ENOTSUP with the reason if
+	 * such copies would wait for the workers. One thread at a time calls it. */
 	int (*copy_start)(void *self, const struct loom_memory *memory, uint64_t offset, uint64_t other, uint64_t bytes,
 			  uint32_t how, uint64_t *number, struct loom_error *err);
 	/* Returns 1 if copy `number` has ended, else 0, or LOOM_EDIED if the device has failed. What the copy has written
 	 * is then visible to workers and host threads that are notified afterwards. */
 	int (*copy_ended)(void *self, uint32_t how, uint64_t number);
+};
+
+/* Interrupts, which workers cause by a store. */
+struct loom_device_interrupts {
+	size_t size;
+	/* Makes an interrupt for the uint64_t at `offset` in a segment of this device's memory. Returns LOOM_ENOTSUP
+	 * with the reason if that is impossible. */
+	int (*interrupt)(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_interrupt **interrupt,
+			 struct loom_error *err);
+};
+
+/* What is known about the hardware. Each op may be NULL. */
+struct loom_device_hardware {
+	size_t size;
+	/* Reads a counter of the energy that the hardware has consumed since any fixed time, in joules. It includes what
+	 * other programs consume. *source identifies the counter in this process, so that a counter which several
+	 * devices share is counted once. Returns LOOM_EUNAVAIL with the reason if there is no counter. */
+	int (*energy)(void *self, uint64_t *source, double *joules, struct loom_error *err);
+	/* Writes to `name` the name of this hardware, which is the same in all processes of the host, if the hardware
+	 * runs kernels of several processes in turns. Then returns words for a message that tell how to run the kernels
+	 * side by side; they follow "or". Returns NULL if kernels run side by side, or if that is unknown. */
+	const char *(*time_slicing)(void *self, char *name, size_t size);
 };
 
 #ifdef __cplusplus

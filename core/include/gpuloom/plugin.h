@@ -510,7 +510,7 @@ struct loom_segments {
 	int (*copy)(void *ctx, uint32_t segment, uint64_t offset, void *host, uint64_t bytes, int in,
 		    struct loom_error *err);
 	/* The same without waiting, and also to memory of other ranks: copy_start() and copy_ended() of struct
-	 * loom_device_ops, for the device of a segment. An address for LOOM_COPY_TO comes from open() for device 0. With 0
+	 * loom_device_copies, for the device of a segment. An address for LOOM_COPY_TO comes from open() for device 0. With 0
 	 * bytes, start_copy() also prepares image[segment] for such copies, and only the core's thread may call it. Other calls
 	 * come from one thread of the policy. */
 	int (*start_copy)(void *ctx, uint32_t segment, uint64_t offset, uint64_t other, uint64_t bytes, uint32_t how,

@@ -27,8 +27,8 @@ static int prepare(struct gpu *d, struct loom_error *err)
 	return code;
 }
 
-int gpu_collective(void *self, const struct loom_comm_view *view, const struct loom_comm_call *call, uint32_t blocks,
-		   void *stream, struct loom_error *err)
+static int gpu_collective(void *self, const struct loom_comm_view *view, const struct loom_comm_call *call, uint32_t blocks,
+			  void *stream, struct loom_error *err)
 {
 	struct gpu *d = self;
 	if (!d->driver->enqueue)
@@ -47,3 +47,6 @@ int gpu_collective(void *self, const struct loom_comm_view *view, const struct l
 	gpu_leave(d);
 	return code;
 }
+
+const struct loom_device_streams gpu_streams = {.size = sizeof(gpu_streams), .enqueue = gpu_enqueue, .captures = gpu_captures,
+						.drain = gpu_drain, .collective = gpu_collective};

@@ -28,7 +28,7 @@ static int start(struct gpu *d, struct gpu_queue *q, uint64_t here, uint64_t oth
 	return d->driver->queue_copy(d, q->channel, in ? here : other, in ? other : here, bytes, q->view, q->started + 1);
 }
 
-int gpu_copy_start(void *self, const struct loom_memory *memory, uint64_t offset, uint64_t other, uint64_t bytes,
+static int gpu_copy_start(void *self, const struct loom_memory *memory, uint64_t offset, uint64_t other, uint64_t bytes,
 		   uint32_t how, uint64_t *number, struct loom_error *err)
 {
 	struct gpu *d = self;
@@ -51,12 +51,15 @@ int gpu_copy_start(void *self, const struct loom_memory *memory, uint64_t offset
 	return code;
 }
 
-int gpu_copy_ended(void *self, uint32_t how, uint64_t number)
+static int gpu_copy_ended(void *self, uint32_t how, uint64_t number)
 {
 	const struct gpu *d = self;
 	/* Acquire: pairs with the store of the stream, which follows the copy. */
 	return __atomic_load_n(d->queue[how].ended, __ATOMIC_ACQUIRE) >= number ? 1 : d->lost ? LOOM_EDIED : 0;
 }
+
+const struct loom_device_copies gpu_copies = {
+    .size = sizeof(gpu_copies), .copy_start = gpu_copy_start, .copy_ended = gpu_copy_ended};
 
 void copies_close(struct gpu *d)
 {

@@ -414,18 +414,12 @@ int gpu_copy_in(void *self, const struct loom_memory *memory, uint64_t offset, c
 		struct loom_error *err);
 int gpu_copy_out(void *self, const struct loom_memory *memory, uint64_t offset, void *to, uint64_t bytes,
 		 struct loom_error *err);
+extern const struct loom_device_sharing gpu_sharing;
 /* copies.c. copies_close() is called between enter() and leave(). */
-int gpu_copy_start(void *self, const struct loom_memory *memory, uint64_t offset, uint64_t other, uint64_t bytes,
-		   uint32_t how, uint64_t *number, struct loom_error *err);
-int gpu_copy_ended(void *self, uint32_t how, uint64_t number);
+extern const struct loom_device_copies gpu_copies;
 void copies_close(struct gpu *d);
 /* Returns 1 if `at` is from gpu_mem_open(), and the memory is on another GPU. */
 int memory_is_remote(const struct gpu *d, uint64_t at);
-int gpu_mem_key(void *self, const struct loom_memory *memory, struct loom_memory_key *key, struct loom_error *err);
-int gpu_mem_open(void *self, const struct loom_memory_key *key, uint64_t *at, struct loom_error *err);
-void gpu_mem_close(void *self, uint64_t at);
-int gpu_adopt(void *self, void *at, uint64_t bytes, struct loom_memory *memory, struct loom_error *err);
-void gpu_disown(void *self, struct loom_memory *memory);
 int memory_view(struct gpu *d, const struct loom_segment *segment, uint64_t *view, struct loom_error *err);
 
 /* launch.c */
@@ -461,12 +455,9 @@ int enqueue_inside(struct gpu *d, uint32_t *inside);
  * and leave() of the driver. */
 int enqueue_check(struct gpu *d, void *stream, int *captures, struct loom_error *err);
 /* collective.c */
-int gpu_collective(void *self, const struct loom_comm_view *view, const struct loom_comm_call *call, uint32_t blocks,
-		   void *stream, struct loom_error *err);
-
+extern const struct loom_device_streams gpu_streams;
 /* interrupt.c */
-int gpu_interrupt(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_interrupt **interrupt,
-		  struct loom_error *err);
+extern const struct loom_device_interrupts gpu_interrupts;
 
 /* chain.c */
 /* Returns 0, or an error with the reason why the program cannot be launched step by step. */
@@ -501,24 +492,23 @@ int watch_pass_on(struct gpu *d, size_t offset, uint32_t value);
 void watch_pass_stop(struct gpu *d, struct launch *l);
 
 /* wait.c */
+extern const struct loom_device_kept gpu_kept;
 int gpu_ready(void *self, uint64_t timeout_ns, struct loom_error *err);
-int gpu_muster(void *self, struct loom_error *err);
 int gpu_go(void *self, struct loom_error *err);
-uint64_t gpu_tally(void *self);
 int gpu_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err);
 void gpu_wake(void *self);
 int gpu_states(void *self, uint32_t *out, uint32_t workers);
 int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 
-/* Ops of a device plug-in, except create and doctor. */
+/* Ops of a device plug-in, except create, doctor and extensions; and its extensions, except hardware. */
 #define GPU_DEVICE_OPS                                                                                                 \
 	.destroy = gpu_destroy, .shape = gpu_shape, .mem_alloc = gpu_mem_alloc, .mem_free = gpu_mem_free,              \
-	.mem_map = gpu_mem_map, .mem_unmap = gpu_mem_unmap, .mem_key = gpu_mem_key, .mem_open = gpu_mem_open,          \
-	.mem_close = gpu_mem_close, .build = gpu_build, .launch = gpu_launch, .ready = gpu_ready, .go = gpu_go,        \
-	.muster = gpu_muster, .tally = gpu_tally, .enqueue = gpu_enqueue, .captures = gpu_captures,                    \
-	.rest = gpu_rest, .drain = gpu_drain, .collective = gpu_collective, .adopt = gpu_adopt, .disown = gpu_disown,                                                  \
-	.wait = gpu_wait, .wake = gpu_wake, .states = gpu_states, .retire = gpu_retire, .copy_in = gpu_copy_in,        \
-	.copy_out = gpu_copy_out, .copy_start = gpu_copy_start, .copy_ended = gpu_copy_ended, .interrupt = gpu_interrupt, .time_slicing = gpu_time_slicing
+	.mem_map = gpu_mem_map, .mem_unmap = gpu_mem_unmap, .build = gpu_build, .launch = gpu_launch,                  \
+	.ready = gpu_ready, .go = gpu_go, .wait = gpu_wait, .wake = gpu_wake, .states = gpu_states,                    \
+	.retire = gpu_retire, .copy_in = gpu_copy_in, .copy_out = gpu_copy_out
+#define GPU_EXTENSIONS                                                                                                 \
+	LOOM_EXTENSION(sharing, &gpu_sharing), LOOM_EXTENSION(kept, &gpu_kept), LOOM_EXTENSION(streams, &gpu_streams), \
+	LOOM_EXTENSION(copies, &gpu_copies), LOOM_EXTENSION(interrupts, &gpu_interrupts)
 
 /* Lists the driver functions that all vendors have. api: the prefix of their names; `cu` gives X(cuInit). */
 #define GPU_CALLS_MAP(X, api)											\

@@ -73,7 +73,7 @@ static void close_interrupt(struct loom_interrupt *interrupt)
 	i->gpu->host->free(i->gpu->host, i);
 }
 
-int gpu_interrupt(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_interrupt **interrupt,
+static int gpu_interrupt(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_interrupt **interrupt,
 		  struct loom_error *err)
 {
 	struct gpu *d = self;
@@ -106,3 +106,5 @@ int gpu_interrupt(void *self, const struct loom_segment *segment, uint64_t offse
 		*interrupt = &i->is;
 	return code;
 }
+
+const struct loom_device_interrupts gpu_interrupts = {.size = sizeof(gpu_interrupts), .interrupt = gpu_interrupt};

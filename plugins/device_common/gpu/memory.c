@@ -139,7 +139,7 @@ void gpu_mem_free(void *self, struct loom_memory *memory)
 
 /* ---- memory of the program ---- */
 
-int gpu_adopt(void *self, void *at, uint64_t bytes, struct loom_memory *memory, struct loom_error *err)
+static int gpu_adopt(void *self, void *at, uint64_t bytes, struct loom_memory *memory, struct loom_error *err)
 {
 	struct gpu *d = self;
 	uint64_t address = (uint64_t)(uintptr_t)at, begin = 0, size = 0;
@@ -166,7 +166,7 @@ int gpu_adopt(void *self, void *at, uint64_t bytes, struct loom_memory *memory, 
 	return 0;
 }
 
-void gpu_disown(void *self, struct loom_memory *memory)
+static void gpu_disown(void *self, struct loom_memory *memory)
 {
 	struct gpu *d = self;
 	struct mapping *m = find(d, memory);
@@ -265,7 +265,7 @@ static uint64_t this_process(void)
 	return drawn ^ (uint64_t)getpid();
 }
 
-int gpu_mem_key(void *self, const struct loom_memory *memory, struct loom_memory_key *key, struct loom_error *err)
+static int gpu_mem_key(void *self, const struct loom_memory *memory, struct loom_memory_key *key, struct loom_error *err)
 {
 	struct gpu *d = self;
 	const struct mapping *m = find(d, memory);
@@ -336,7 +336,7 @@ static int borrow(struct gpu *d, const struct key *k, uint64_t *at, struct loom_
 	return 0;
 }
 
-int gpu_mem_open(void *self, const struct loom_memory_key *key, uint64_t *at, struct loom_error *err)
+static int gpu_mem_open(void *self, const struct loom_memory_key *key, uint64_t *at, struct loom_error *err)
 {
 	struct gpu *d = self;
 	struct key k;
@@ -358,7 +358,7 @@ int gpu_mem_open(void *self, const struct loom_memory_key *key, uint64_t *at, st
 	return code;
 }
 
-void gpu_mem_close(void *self, uint64_t at)
+static void gpu_mem_close(void *self, uint64_t at)
 {
 	struct gpu *d = self;
 	struct borrowed **of = &d->borrowed;
@@ -372,6 +372,9 @@ void gpu_mem_close(void *self, uint64_t at)
 	*of = b->next;
 	d->host->free(d->host, b);
 }
+
+const struct loom_device_sharing gpu_sharing = {.size = sizeof(gpu_sharing), .mem_key = gpu_mem_key, .mem_open = gpu_mem_open,
+						.mem_close = gpu_mem_close, .adopt = gpu_adopt, .disown = gpu_disown};
 
 int memory_is_remote(const struct gpu *d, uint64_t at)
 {

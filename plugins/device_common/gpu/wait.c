@@ -34,7 +34,7 @@ static int is_done(const struct gpu *d, const struct launch *l)
 	return have_left(d, l) || (uint32_t)__atomic_load_n(&d->words->quick_done, __ATOMIC_ACQUIRE) == l->phase;
 }
 
-int gpu_muster(void *self, struct loom_error *err)
+static int gpu_muster(void *self, struct loom_error *err)
 {
 	struct gpu *d = self;
 	struct launch *l = d->launch;
@@ -89,7 +89,7 @@ int gpu_go(void *self, struct loom_error *err)
 	return code;
 }
 
-uint64_t gpu_tally(void *self)
+static uint64_t gpu_tally(void *self)
 {
 	const struct gpu *d = self;
 	const struct launch *l = d->launch;
@@ -101,6 +101,8 @@ uint64_t gpu_tally(void *self)
 		sum += d->words->end[i].tally;
 	return sum;
 }
+
+const struct loom_device_kept gpu_kept = {sizeof(gpu_kept), .muster = gpu_muster, .rest = gpu_rest, .tally = gpu_tally};
 
 /* Returns the end time of the sample. If this thread has waited for the sample, the end is the current time. If the
  * host has waited for another device, the end is the start plus the duration by the GPU's clock. */
