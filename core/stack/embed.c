@@ -208,8 +208,7 @@ int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **h
 	if (!bytes || bytes >> 48)
 		return LOOM__FAIL(err, LOOM_EINVAL, "cannot allocate %zu bytes", bytes);
 	int rc = loom__stack_is_idle(s, err); /* launched workers know only the segments of their launch */
-	if (!rc)
-		rc = loom__stack_retire(s, err);
+	rc = rc ? rc : loom__stack_retire(s, err);
 	if (rc)
 		return rc;
 	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED); /* requests from before the call do not count */
@@ -292,8 +291,7 @@ int loom_stack_adopt(struct loom_stack *s, void *memory, size_t bytes, loom_ref 
 		return LOOM__FAIL(err, LOOM_EINVAL, "memory at %p: workers need memory that is aligned to 8 bytes", memory);
 	/* Launched workers know only the segments of their launch. */
 	int rc = loom__stack_is_idle(s, err);
-	if (!rc)
-		rc = loom__stack_retire(s, err);
+	rc = rc ? rc : loom__stack_retire(s, err);
 	if (rc)
 		return rc;
 	uint32_t segment;
