@@ -404,5 +404,7 @@ const struct gpu_driver cuda_driver = {
     .notify_flush = cuda_notify_flush,
     .queue_copy = cuda_queue_copy,
     .identify = identify,
+    .facts = cuda_facts,
+    .throttled = cuda_throttled,
     GPU_DRIVER_CALLS,
 };

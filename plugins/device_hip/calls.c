@@ -343,5 +343,6 @@ const struct gpu_driver hip_driver = {
     .give_back = give_back,
     .locate = locate,
     .identify = identify,
+    .facts = hip_facts,
     GPU_DRIVER_CALLS,
 };

@@ -92,7 +92,7 @@ API CUresult cuGetErrorString(CUresult rc, const char **text)
 FAKE(cuDeviceGetCount, (int *count), *count = wrong("no-gpu") ? 0 : wrong("two-gpus") || fake_has_ranks() ? 2 : 1;)
 FAKE(cuDeviceGet, (CUdevice *device, int number), *device = number;)
 FAKE(cuDeviceGetName, (char *name, int room, CUdevice device),
-	snprintf(name, (size_t)room, "no GPU");)
+	snprintf(name, (size_t)room, "%s", getenv("FAKE_GPU_MODEL") ? getenv("FAKE_GPU_MODEL") : "no GPU");)
 FAKE(cuDeviceTotalMem, (size_t *bytes, CUdevice device), *bytes = 1u << 30;)
 FAKE(cuDeviceGetPCIBusId, (char *bus, int room, CUdevice device),
 	snprintf(bus, (size_t)room, "ffff:FF:1f.%d", 7 - device);)

@@ -12,6 +12,7 @@
  *                   processes open by handles), no-peer (two GPUs that cannot access each other's memory), hopper (compute capability 9.0, to
  *                   compile programs; tasks on tiles would have too little scratchpad memory)
  * FAKE_GPU_FAIL     NAME:N: the N-th call of the driver's function NAME fails
+ * FAKE_GPU_MODEL    the name of the GPU
  * FAKE_GPU_CALLS    a file to which a line "NAME COUNT" is appended at the end for each called function */
 #ifndef LOOM_TEST_FAKE_KERNEL_H
 #define LOOM_TEST_FAKE_KERNEL_H

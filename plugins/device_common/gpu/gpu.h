@@ -228,6 +228,10 @@ struct gpu_driver {
 	int (*set_word)(struct gpu *d, uint64_t at, uint64_t value);
 	int (*await_word)(struct gpu *d, uint64_t at, uint64_t value);
 	int (*running)(struct gpu *d, int *running);
+	/* As the ops of the same names. facts() reports what the common code does not know. NULL: not supported. Called outside
+	 * of enter() and leave(). */
+	void (*facts)(struct gpu *d, struct loom_facts *out);
+	int (*throttled)(struct gpu *d, uint64_t ns);
 	/* Between record() and recorded(), calls of launch(), set_word() and await_word() are recorded instead of
 	 * executed. replay() executes the recorded calls, and forget() frees them. NULL: not supported. */
 	int (*record)(struct gpu *d);
@@ -396,6 +400,8 @@ int shape_again(struct gpu *d, const struct gpu_kernel *k, uint64_t local_bytes,
 uint32_t shape_shared(const struct gpu *d, uint32_t lanes, uint32_t per_block, uint64_t local_bytes);
 int gpu_shape(void *self, struct loom_device_shape *shape, struct loom_error *err);
 const char *gpu_time_slicing(void *self, char *name, size_t size);
+void gpu_facts(void *self, struct loom_facts *out);
+int gpu_throttled(void *self, uint64_t ns);
 
 /* program.c */
 int gpu_build(void *self, const struct loom_program *program, struct loom_error *err);
@@ -518,7 +524,8 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 	.muster = gpu_muster, .tally = gpu_tally, .enqueue = gpu_enqueue, .captures = gpu_captures,                    \
 	.rest = gpu_rest, .drain = gpu_drain, .collective = gpu_collective, .adopt = gpu_adopt, .disown = gpu_disown,                                                  \
 	.wait = gpu_wait, .wake = gpu_wake, .states = gpu_states, .retire = gpu_retire, .copy_in = gpu_copy_in,        \
-	.copy_out = gpu_copy_out, .copy_start = gpu_copy_start, .copy_ended = gpu_copy_ended, .interrupt = gpu_interrupt, .time_slicing = gpu_time_slicing
+	.copy_out = gpu_copy_out, .copy_start = gpu_copy_start, .copy_ended = gpu_copy_ended, .interrupt = gpu_interrupt, .time_slicing = gpu_time_slicing, \
+	.facts = gpu_facts, .throttled = gpu_throttled
 
 /* Lists the driver functions that all vendors have. api: the prefix of their names; `cu` gives X(cuInit). */
 #define GPU_CALLS_MAP(X, api)											\
