@@ -258,6 +258,25 @@ if [ -e "$B/plugins/trigger_gds.so" ]; then
 	expect 0 'FASTER|SLOWER|INCONCLUSIVE|EQUIVALENT' "$G" compare "$@" --blocks 6 --samples-per-block 2 --spread 0 --allow-mismatch=clock
 fi
 
+# Between samples the cache is filled, by workers that are resident or, if there are none, by the driver. When the memory is
+# freed, the driver counts it if all of it was overwritten.
+flushed() { # arguments: COUNT FUNCTION ARGUMENTS
+	flushes=$1
+	shift
+	FAKE_GPU_CALLS=$tmp/flushes
+	export FAKE_GPU_CALLS
+	: >"$FAKE_GPU_CALLS"
+	"$@"
+	unset FAKE_GPU_CALLS
+	[ "$(sed -n 's/^Flushed //p' "$tmp/flushes")" = "$flushes" ] || fail "$*: not $flushes flushes"
+}
+flushed '' facts flushed
+flushed 1 facts flushed --set device.gpu.flush=yes
+grep -q '"device.gpu.flush":' "$tmp/flushed.json" || fail 'the result does not name the option flush'
+flushed 1 facts flushed --set device.gpu.flush=yes --set device.gpu.quick=yes --set device.cuda.lanes=64
+workload=pingpong
+[ ! -e "$B/plugins/trigger_gds.so" ] || flushed 1 launched 0 verified none --set device.gpu.flush=yes
+
 # These functions release resources or read the location of the GPU. Their failure must not fail a run.
 failing_runs cuDeviceGetPCIBusId cuMemFree cuMemFreeHost cuMemHostUnregister cuModuleUnload cuStreamDestroy \
 	cuDevicePrimaryCtxRelease cuDeviceGetHostAtomicCapabilities

@@ -68,10 +68,13 @@ int cuda_energy(void *self, uint64_t *source, double *joules, struct loom_error 
 	struct cuda *c = self;
 	unsigned long long millijoules = 0;
 	const char *reason = find(c);
-	int rc = reason ? 0 : ASK(&c->nvml, energy, &millijoules);
-	if (reason || rc)
-		return LOOM_FAIL(c->gpu.host, err, LOOM_EUNAVAIL, "%s: no energy counter: %s%s: set joules = no in [run]", c->gpu.name,
-				 rc ? "NVML reports: " : "", rc ? c->nvml.error(rc) : reason);
+	if (reason)
+		return LOOM_FAIL(c->gpu.host, err, LOOM_EUNAVAIL, "%s: no energy counter: %s: set joules = no in [run]", c->gpu.name,
+				 reason);
+	int rc = ASK(&c->nvml, energy, &millijoules);
+	if (rc)
+		return LOOM_FAIL(c->gpu.host, err, LOOM_EUNAVAIL,
+				 "%s: no energy counter: NVML reports: %s: set joules = no in [run]", c->gpu.name, c->nvml.error(rc));
 	*joules = (double)millijoules / 1e3;
 	*source = (uint64_t)(uintptr_t)&card[(size_t)c->number % sizeof(card)];
 	return 0;

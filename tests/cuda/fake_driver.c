@@ -114,6 +114,7 @@ FAKE(cuDeviceGetAttribute, (int *value, CUdevice_attribute which, CUdevice devic
 		{CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 1024},
 		{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
 		{CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
+		{CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, FAKE_CACHE},
 		{CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, !wrong("no-words")},
 		{133, wrong("mps")}, /* CU_DEVICE_ATTRIBUTE_MPS_ENABLED, which older headers do not declare */
 	};

@@ -112,6 +112,7 @@ FAKE(hipDeviceGetAttribute, (int *value, hipDeviceAttribute_t which, int device)
 		{hipDeviceAttributeMaxRegistersPerBlock, 131072},
 		{hipDeviceAttributeMaxSharedMemoryPerBlock, 65536},
 		{hipDeviceAttributeCooperativeLaunch, !wrong("old-gpu")},
+		{hipDeviceAttributeL2CacheSize, FAKE_CACHE},
 		{hipDeviceAttributeCanUseStreamWaitValue, !wrong("no-words")},
 		{hipDeviceAttributeHostNativeAtomicSupported, wrong("atomics")},
 	};

@@ -21,7 +21,7 @@ struct gpu_options {
 	int64_t gpu;
 	uint32_t workers, lanes, worker, max_registers, nesting, compile, kernels;
 	uint64_t idle;
-	uint8_t resident, quick;
+	uint8_t resident, quick, flush;
 	const char *arch, *cache;
 	uint32_t warps; /* number of warps or waves in a block, if each of them is a worker */
 	const char *compiler;
@@ -73,6 +73,10 @@ extern const char *const gpu_worker_choices[], *const gpu_compile_choices[], *co
 		     "In a program that embeds gpuloom: yes makes runs with few tasks shorter (docs/embedding.md). Runs "  \
 		     "with many tasks then take up to a seventh longer, and programs take twice as long to compile.",      \
 		     .section = "device.gpu"),                                                                         \
+	    LOOM_OPT(struct gpu_options, flush, LOOM_OPT_BOOL, "no",                                                   \
+		     "yes: between two samples the L2 cache is filled with other data, so that each sample begins with a cold "  \
+		     "cache. Not in programs that embed gpuloom, whose runs have no time without measurement.",                \
+		     .section = "device.gpu"),                                                                         \
 	    LOOM_OPT(struct gpu_options, cache, LOOM_OPT_PATH, "",                                                     \
 		     "Folder for compiled programs. Empty: $XDG_CACHE_HOME/gpuloom or ~/.cache/gpuloom.",              \
 		     .flags = LOOM_OPT_TRUST, .section = "device.gpu"),                                                \
@@ -94,6 +98,7 @@ struct gpu_limits {
 	int blocks, threads, registers, shared; /* limits of a multiprocessor */
 	int shared_per_block, shared_reserved;
 	int threads_per_block;
+	int cache;        /* size of the L2 cache in bytes; 0: not reported */
 	int wave;         /* number of threads of a warp or wavefront */
 	int words;        /* 1: streams can set and await words of 64 bits: set_word(), await_word() */
 	int parts;        /* number of partitions of a multiprocessor; all registers of a wave are in one partition */
@@ -315,6 +320,7 @@ struct gpu {
 	struct gpu_queue queue[LOOM_COPIES]; /* [enum loom_copy] */
 	struct loom_gpu_words *words; /* words in host memory that the host polls */
 	uint64_t words_view;
+	uint64_t flush;        /* with the option `flush`: address of gpu_flush_bytes(); else 0 */
 	uint64_t gate;         /* address of a struct loom_gpu_gate and of one stage word per worker after it */
 	struct launch *launch; /* NULL: no launch */
 	int lost;              /* LOST_*; 0: the device is usable */
@@ -323,6 +329,12 @@ struct gpu {
 	uint32_t launches;     /* number of kept launches */
 	uint32_t nudged;       /* 1: gpu_wake() was called, so gpu_wait() returns at its next poll */
 };
+
+/* Size of the memory that a flush overwrites. Its second half replaces what the first half has left in the cache. */
+static inline uint64_t gpu_flush_bytes(const struct gpu *d)
+{
+	return 2 * (uint64_t)d->limits.cache;
+}
 
 /* Progress of a sample with kernels = launched or graph. */
 struct chain {
