@@ -219,6 +219,30 @@ static int check_energy(struct loom__drive *b, const struct loom_device_hardware
 	return 0;
 }
 
+static void fact(struct loom_facts *out, const char *name, uint32_t flags, const char *text, double number)
+{
+	struct loom__trial *t = out->ctx;
+	if (!name || !*name)
+		loom__fault(t, "facts() reports a fact without a name");
+	else if (flags & ~(uint32_t)(LOOM_FACT_FIXED | LOOM_FACT_UNKNOWN))
+		loom__fault(t, "facts() reports '%.60s' with the unknown flags %#x", name, flags);
+	else if (text ? !*text : flags & LOOM_FACT_UNKNOWN || !isfinite(number))
+		loom__fault(t, "facts() reports '%.60s' without a %s", name, flags & LOOM_FACT_UNKNOWN ? "reason" : "value");
+}
+
+static int check_facts(struct loom__drive *b, const struct loom_device_hardware *hardware)
+{
+	struct loom_facts out = {.size = sizeof(out), .ctx = b->user, .row = fact};
+	if (LOOM_HAS(hardware, facts))
+		hardware->facts(b->self[0], &out);
+	LOOM__TRY(loom__faulted(b->user));
+	int before = LOOM_HAS(hardware, throttled) ? hardware->throttled(b->self[0], 0) : 0;
+	int after = LOOM_HAS(hardware, throttled) ? hardware->throttled(b->self[0], 1000) : 0;
+	if (before || (after != 0 && after != 1))
+		return loom__fault(b->user, "throttled() returns %d before a sample and %d after it", before, after);
+	return 0;
+}
+
 static int check_clock(struct loom__drive *b)
 {
 	const struct loom_clock *clock = b->ops->clock(b->self[0]);
@@ -244,6 +268,7 @@ int loom__test_device_reports(struct loom__trial *t)
 	LOOM__TRY(loom__bench_open(&b, t, 1, few));
 	if (LOOM_HAS(hardware, energy))
 		LOOM__TRY(check_energy(&b, hardware));
+	LOOM__TRY(check_facts(&b, hardware));
 	if (LOOM_HAS(ops, clock))
 		LOOM__TRY(check_clock(&b));
 	memset(name, 'x', sizeof(name));

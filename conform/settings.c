@@ -175,9 +175,10 @@ void loom__settings_random(const struct loom__trial *t, struct loom__settings *s
 static void put_set(struct loom_config *cfg, const char *section, const char *set, struct loom__diag *diag)
 {
 	struct loom__text text = {0};
-	loom__text_add(&text, "%s.%s", section, set);
+	loom__text_add(&text, "--set %s.%s", section, set);
 	if (loom__text_ok(&text))
-		loom__config_set_text(cfg, text.at, LOOM_FROM_COMMAND_LINE, diag);
+		loom__config_set_at(cfg, text.at + strlen("--set "),
+				    &(struct loom__entry){.source = LOOM_FROM_COMMAND_LINE, .file = text.at}, diag);
 	loom__text_free(&text);
 }
 

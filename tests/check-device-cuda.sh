@@ -174,6 +174,109 @@ mkdir "$tmp/driver" && ln -s "$fake/libcuda.so.1" "$tmp/driver/"
 LD_LIBRARY_PATH=$tmp/driver energy 4 'libnvidia-ml.so.1 was not found.*install it with the driver' none
 unset FAKE_NVML
 
+# The result says on which GPU and in which state it was measured. says FILE EXPRESSION: checks a Python expression of the
+# facts that must agree, the readings, the marks of counted samples, and the text of the warning.
+says() {
+	python3 - "$tmp/$1" "$2" <<-'PY' || fail "$1: not $2"
+		import json, sys
+		d = json.load(open(sys.argv[1]))
+		facts, readings = d["environment"].get("devices"), d["environment"].get("readings")
+		marks = sum(s.get("throttled", False) for s in d["samples"] if not s["warmup"])
+		warning = "".join(w["text"] for w in d["warnings"] if w["id"] == "throttled")
+		if not eval(sys.argv[2]):
+		    sys.exit("%s\n%s\n%s %s" % (facts, readings, marks, warning))
+	PY
+}
+facts() { # arguments: NAME [ARGUMENTS]
+	name=$1
+	shift
+	run mgws memset 0 verified none --json "$tmp/$name.json" "$@"
+}
+facts a
+says a.json 'facts == {"clock": "samples of one launch", "gpu_model": "no GPU", "gpu_driver": "580.10", "gpu_power_limit_w": 700,
+	"gpu_ecc": "on", "gpu_persistence": "on", "gpu_mig": "off"}'
+says a.json 'readings == {"gpu_sm_clock_mhz": {"low": 1965, "high": 1980}, "gpu_memory_clock_mhz": {"low": 3201, "high": 3201},
+	"gpu_temperature_c": {"low": 35, "high": 35}, "gpu_throttle": "idle"}'
+! grep -q 'throttled' "$tmp/out" || fail 'a word about a GPU that was not throttled'
+facts two --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0
+says two.json 'facts["gpu_model"] == "no GPU" and facts["gpu_power_limit_w"] == 700'
+FAKE_GPU_MODEL='NVIDIA H100' facts h100
+FAKE_GPU_MODEL='NVIDIA H200' FAKE_NVML_DRIVER=580.100 FAKE_NVML_LIMIT=650 facts h200
+for differs in 'gpu_model: NVIDIA H100 in h100, NVIDIA H200 in h200' 'gpu_driver: 580.10 in h100, 580.100 in h200' \
+	'gpu_power_limit_w: 700 in h100, 650 in h200' '--allow-mismatch=gpu_model --allow-mismatch=gpu_driver --allow-mismatch=gpu_power_limit_w'; do
+	expect 2 "$differs" "$G" compare "$tmp/h100.json" "$tmp/h200.json"
+done
+expect 0 'note: gpu_model: NVIDIA H100 in h100, NVIDIA H200 in h200' "$G" compare "$tmp/h100.json" "$tmp/h200.json" \
+	--allow-mismatch=gpu_model --allow-mismatch=gpu_driver --allow-mismatch=gpu_power_limit_w
+expect 2 "gpu_modle: no such fact; did you mean 'gpu_model'" "$G" compare "$tmp/h100.json" "$tmp/h200.json" --allow-mismatch=gpu_modle
+expect 0 seconds "$G" compare "$tmp/a.json" "$tmp/two.json" # two devices on the same GPU
+# A result from before these facts is of an unknown GPU, but a result of a CPU is of none.
+python3 - "$tmp/a.json" >"$tmp/old.json" <<-'PY'
+	import json, sys
+	d = json.load(open(sys.argv[1]))
+	del d["environment"]["devices"]
+	json.dump(d, sys.stdout)
+PY
+expect 2 'gpu_model: no GPU in a, not known .not said. in old' "$G" compare "$tmp/a.json" "$tmp/old.json"
+facts cpu --set run.devices=cpu:0
+says cpu.json 'facts is None and readings is None'
+expect 0 seconds "$G" compare "$tmp/a.json" "$tmp/cpu.json"
+
+# Samples of a hot GPU are repeated, but not forever. The first reading of the reasons precedes the samples.
+FAKE_NVML_REASONS=40:3:4 facts hot
+says hot.json 'marks == 0 and warning.endswith("2 of these samples do not count and were repeated, 0 count")'
+FAKE_NVML_REASONS=80 facts hot
+says hot.json 'marks == 3 and "10 of these" in warning and warning.endswith("3 count") and readings["gpu_throttle"] == "hardware power brake"'
+grep -q 'note: heat or a lack of power throttled a device' "$tmp/out" || fail 'no line about a throttled GPU'
+FAKE_NVML_REASONS=4 facts capped
+says capped.json 'marks == 0 and not warning and readings["gpu_throttle"] == "software power cap"'
+# Of long samples, the counters also tell: here the second reading is higher.
+FAKE_NVML_REASONS=0 FAKE_NVML_VIOLATED=1 facts long --set workload.memset.tasks=600000
+says long.json 'marks == 0 and "1 of these samples do not count" in warning and readings["gpu_throttle"] == "none"'
+FAKE_GPU=none FAKE_NVML_REASONS=8:9:9 expect 0 'note: [a-z0-9]*: heat or a lack of power throttled a device during samples: 1 of these' \
+	"$G" compare "$tmp/gpu.ini" --blocks 6 --samples-per-block 2 --spread 0 --warmup 1 --vary scheduler.mgws.public_queue=8,16
+
+# NVML is absent, does not start, or is of an old driver.
+LD_LIBRARY_PATH=$tmp/driver facts absent
+says absent.json '"libnvidia-ml.so.1 was not found" in facts["gpu_driver"]["null_because"] and facts["gpu_model"] == "no GPU"'
+FAKE_NVML=init facts silent
+says silent.json 'facts["gpu_ecc"]["null_because"] == "NVML reports: Driver Not Loaded"'
+expect 2 'gpu_ecc: on in a, not known .NVML reports: Driver Not Loaded. in silent' "$G" compare "$tmp/a.json" "$tmp/silent.json"
+mkdir "$tmp/old" && ln -s "$fake/libcuda.so.1" "$tmp/old/"
+"${CXX:-c++}" -x c -std=gnu11 -w -shared -fPIC -DOLD tests/cuda/fake_nvml.c -o "$tmp/old/libnvidia-ml.so.1" || fail 'no old NVML'
+FAKE_NVML_REASONS=40 LD_LIBRARY_PATH=$tmp/old facts old
+says old.json 'marks == 0 and facts["gpu_mig"]["null_because"] == "NVML reports: Function Not Found" and facts["gpu_ecc"] == "on"'
+
+# What the clock includes must agree, too.
+if [ -e "$B/plugins/trigger_gds.so" ]; then
+	with=gds workload=pingpong
+	launched 0 verified none --json "$tmp/launched.json"
+	says launched.json 'facts["clock"] == "a launch of each step"'
+	set -- "$tmp/gpu.ini" --vary device.cuda.kernels=launched,graph --set barrier.use=auto --set run.workload=pingpong \
+		--set trigger.use=gds --set trigger.provider=shm --set device.cuda.workers=4 --set workload.pingpong.rounds=100
+	expect 2 'clock: a launch of each step in launched, a launch of a graph in graph' "$G" compare "$@"
+	expect 0 'FASTER|SLOWER|INCONCLUSIVE|EQUIVALENT' "$G" compare "$@" --blocks 6 --samples-per-block 2 --spread 0 --allow-mismatch=clock
+fi
+
+# Between samples the cache is filled, by workers that are resident or, if there are none, by the driver. When the memory is
+# freed, the driver counts it if all of it was overwritten.
+flushed() { # arguments: COUNT FUNCTION ARGUMENTS
+	flushes=$1
+	shift
+	FAKE_GPU_CALLS=$tmp/flushes
+	export FAKE_GPU_CALLS
+	: >"$FAKE_GPU_CALLS"
+	"$@"
+	unset FAKE_GPU_CALLS
+	[ "$(sed -n 's/^Flushed //p' "$tmp/flushes")" = "$flushes" ] || fail "$*: not $flushes flushes"
+}
+flushed '' facts flushed
+flushed 1 facts flushed --set device.gpu.flush=yes
+grep -q '"device.gpu.flush":' "$tmp/flushed.json" || fail 'the result does not name the option flush'
+flushed 1 facts flushed --set device.gpu.flush=yes --set device.gpu.quick=yes --set device.cuda.lanes=64
+workload=pingpong
+[ ! -e "$B/plugins/trigger_gds.so" ] || flushed 1 launched 0 verified none --set device.gpu.flush=yes
+
 # These functions release resources or read the location of the GPU. Their failure must not fail a run.
 failing_runs cuDeviceGetPCIBusId cuMemFree cuMemFreeHost cuMemHostUnregister cuModuleUnload cuStreamDestroy \
 	cuDevicePrimaryCtxRelease cuDeviceGetHostAtomicCapabilities

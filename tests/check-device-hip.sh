@@ -59,6 +59,18 @@ run mgws fib 1 'hipDeviceSetLimit.*lower nesting' none --set device.hip.nesting=
 unset FAKE_GPU_FAIL
 run mgws fib 0 verified none --set device.hip.nesting=2
 
+# The state of the GPU, from a stand-in for ROCm SMI.
+state() { # arguments: NAME PATTERN
+	run mgws memset 0 verified none --json "$tmp/$1.json"
+	tr -d '\n\t ' <"$tmp/$1.json" | grep -qF "$2" || fail "$1.json lacks $2"
+}
+state smi '"gpu_driver":"6.10.5","gpu_power_limit_w":560,"gpu_ecc":"off"'
+state smi '"gpu_temperature_c":{"low":41,"high":41}'
+FAKE_SMI=ecc state ecc '"gpu_ecc":"on"'
+FAKE_SMI=unsupported state cold '"gpu_temperature_c":{"null_because":"ROCmSMIreports:NotSupported"}'
+mkdir "$tmp/alone" && ln -s "$fake"/libamdhip64.so.7 "$fake"/libhiprtc.so.7 "$tmp/alone/"
+LD_LIBRARY_PATH=$tmp/alone state alone '"gpu_driver":{"null_because":"librocm_smi64.sowasnotfound'
+
 # The CPUs are in a separate process, which maps all memory at other addresses.
 run mgws uts 0 verified atomics --set run.devices='cpu:0 hip:0' --set transport.use=host \
 	--set device.cpu.isolation=process

@@ -392,6 +392,32 @@ TEST(mismatch)
 	cJSON_Delete(doc);
 }
 
+/* Adds a fact of a device to the result of a variant, or a choice that names the model of a GPU. */
+static void add_device(cJSON *doc, int variant, const char *part, const char *name, const char *value)
+{
+	cJSON *result = cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(loom__json_list(doc, "variants"), variant), "result");
+	cJSON *in = !strcmp(part, "choices") ? result : cJSON_GetObjectItemCaseSensitive(result, "environment");
+	cJSON *group = cJSON_GetObjectItemCaseSensitive(in, part);
+	loom__json_add_text(group ? group : loom__json_add_object(in, part), name, value);
+}
+
+TEST(devices_differ)
+{
+	const char *allowed[] = {"gpu_model"};
+	struct loom_error err;
+	cJSON *doc = with_environment("6.1", "6.1");
+	add_device(doc, 0, "devices", "gpu_model", "H100"); /* the other job ran on a CPU */
+	CU_ASSERT_EQUAL(loom__compare_same_environment(doc, NULL, 0, &err), 0);
+	add_device(doc, 1, "choices", "device.cuda:0.model", "H100"); /* an older result, of a GPU */
+	REFUSED(loom__compare_same_environment(doc, NULL, 0, &err), LOOM_EINVAL, err,
+		"gpu_model: H100 in v0, not known (not said) in v1&--allow-mismatch=gpu_model");
+	CU_ASSERT_EQUAL(loom__compare_same_environment(doc, allowed, 1, &err), 0);
+	add_device(doc, 1, "devices", "gpu_model", "H200");
+	REFUSED(loom__compare_same_environment(doc, NULL, 0, &err), LOOM_EINVAL, err,
+		"gpu_model: H100 in v0, H200 in v1&--allow-mismatch=gpu_model");
+	cJSON_Delete(doc);
+}
+
 TEST(environment)
 {
 	cJSON *e = loom__environment(), *fact;

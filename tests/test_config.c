@@ -70,7 +70,10 @@ static void read_string(const char *text, int code)
 
 static void set_text(const char *text, int code)
 {
-	CU_ASSERT_EQUAL(loom__config_set_text(cfg, text, LOOM_FROM_COMMAND_LINE, &diag), code);
+	char from[300];
+	snprintf(from, sizeof(from), "--set %.200s", text);
+	const struct loom__entry where = {.source = LOOM_FROM_COMMAND_LINE, .file = from};
+	CU_ASSERT_EQUAL(loom__config_set_at(cfg, text, &where, &diag), code);
 }
 
 static void declare(const char *section, const struct loom_opt *rows, const char *help)

@@ -131,8 +131,8 @@ static int lines(struct loom_config *cfg, const char *text, struct loom__diag *d
 		char line[2016];
 		char *const environment[] = {line, NULL};
 		snprintf(line, sizeof(line), "GPULOOM_%.*s", (int)(stop - text), text);
-		full |= loom__config_set_text(cfg, line + strlen("GPULOOM_"), LOOM_FROM_COMMAND_LINE, diag) ==
-			LOOM_ENOMEM;
+		const struct loom__entry where = {.source = LOOM_FROM_COMMAND_LINE, .file = "--set"};
+		full |= loom__config_set_at(cfg, line + strlen("GPULOOM_"), &where, diag) == LOOM_ENOMEM;
 		full |= loom__config_read_environment(cfg, environment, diag) == LOOM_ENOMEM;
 	}
 	return full ? LOOM_ENOMEM : 0;

@@ -159,7 +159,7 @@ TEST(spec)
 	CU_ASSERT_EQUAL(loom__config_get(config, "s", "k")->line, 6);
 	loom__sweep_spec_overruled(&spec, (size_t[]){0, 0}, config, &diag);
 	CU_ASSERT_EQUAL(diag.errors, 0);
-	loom__config_set_text(config, "s.k=w", LOOM_FROM_COMMAND_LINE, &diag);
+	loom__config_set_at(config, "s.k=w", &(struct loom__entry){.source = LOOM_FROM_COMMAND_LINE, .file = "--set"}, &diag);
 	loom__sweep_spec_overruled(&spec, (size_t[]){0, 0}, config, &diag);
 	CU_ASSERT_EQUAL(diag.errors, 1);
 	loom__sweep_spec_overruled(&spec, (size_t[]){0, 1}, config, &diag); /* this point does not set the value */

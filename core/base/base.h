@@ -51,8 +51,6 @@ size_t loom__character(const char *s, size_t n, enum loom__fit *fit);
 size_t loom__clean_bytes(char *text, size_t n, const char *keep);
 /* Cleans a line in an array of `room` bytes, ends it with a NUL, and fills the rest of the array with zeros. */
 void loom__clean(char *text, size_t room);
-/* Cleans the bytes of t from index `from` to the end. */
-void loom__text_clean(struct loom__text *t, size_t from, const char *keep);
 
 /* Reads a whole regular file into *bytes, which the caller frees. A NUL follows the bytes; *length does not count it.
  * The function rejects directories, devices, pipes, and files larger than `most` bytes. */

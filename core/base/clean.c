@@ -91,11 +91,3 @@ void loom__clean(char *text, size_t room)
 	size_t n = loom__clean_bytes(text, strlen(text), "");
 	memset(text + n, 0, room - n); /* because records with the text are compared and sent as a whole */
 }
-
-void loom__text_clean(struct loom__text *t, size_t from, const char *keep)
-{
-	if (!t->at || from >= t->length)
-		return;
-	t->length = from + loom__clean_bytes(t->at + from, t->length - from, keep);
-	t->at[t->length] = 0;
-}

@@ -69,11 +69,8 @@ int loom__config_read(struct loom_config *cfg, const char *path, struct loom__di
 const char *loom__config_file(const struct loom_config *cfg, size_t i);
 int loom__config_read_text(struct loom_config *cfg, const char *name, const char *text, size_t length,
 			   struct loom__diag *diag);
-/* Parses "section.key=value". The section ends at the last dot before '='. */
-int loom__config_set_text(struct loom_config *cfg, const char *assignment, enum loom_source source,
-			  struct loom__diag *diag);
-
-/* Parses an assignment. `where` has its source and place: a file and line, or an option of the command. */
+/* Parses "section.key=value". The section ends at the last dot before '='. `where` has its source and place: a file and line, or
+ * an option of the command. */
 int loom__config_set_at(struct loom_config *cfg, const char *assignment, const struct loom__entry *where,
 			struct loom__diag *diag);
 

@@ -157,19 +157,6 @@ int loom__config_set_at(struct loom_config *cfg, const char *assignment, const s
 	return loom__config_assign(cfg, where, loom__strip(section), loom__strip(key), loom__strip(value), diag);
 }
 
-int loom__config_set_text(struct loom_config *cfg, const char *assignment, enum loom_source source,
-			  struct loom__diag *diag)
-{
-	struct loom__text from = {0};
-	int code = LOOM_ENOMEM;
-	loom__text_add(&from, "%s%.200s", source == LOOM_FROM_COMMAND_LINE ? "--set " : "", assignment);
-	if (loom__text_ok(&from))
-		code = loom__config_set_at(cfg, assignment, &(struct loom__entry){.source = source, .file = from.at},
-					   diag);
-	loom__text_free(&from);
-	return code;
-}
-
 int loom__config_broken(const struct loom_config *cfg)
 {
 	return cfg->failed;

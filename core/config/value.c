@@ -152,15 +152,6 @@ static int parse_unsigned(const struct loom_opt *row, const char *text, uint64_t
 	return code ? code : check_range(row, text, &(union loom__value){.u64 = *value}, err);
 }
 
-static int parse_u32(const struct loom_opt *row, const char *text, uint32_t *value, struct loom_error *err)
-{
-	uint64_t large;
-	int code = parse_unsigned(row, text, UINT32_MAX, &large, err);
-	if (!code)
-		*value = (uint32_t)large;
-	return code;
-}
-
 static int parse_signed(const struct loom_opt *row, const char *text, int64_t *value, struct loom_error *err)
 {
 	const char *end;
@@ -318,6 +309,7 @@ static int check_cpus(const struct loom_opt *row, const char *text, struct loom_
 int loom__value_parse(const struct loom_opt *row, const char *text, void *out, struct loom_error *err)
 {
 	union loom__value v = {.text = text};
+	uint64_t large = 0;
 	int code = 0;
 	if (row->flags & LOOM_OPT_AUTO && loom__same(text, "auto")) {
 		memset(out, row->type == LOOM_OPT_I64 ? 0xff : 0, loom__value_size(row->type));
@@ -328,7 +320,8 @@ int loom__value_parse(const struct loom_opt *row, const char *text, void *out, s
 		code = parse_bool(text, &v.u8, err);
 		break;
 	case LOOM_OPT_U32:
-		code = parse_u32(row, text, &v.u32, err);
+		code = parse_unsigned(row, text, UINT32_MAX, &large, err);
+		v.u32 = (uint32_t)large;
 		break;
 	case LOOM_OPT_U64:
 		code = parse_unsigned(row, text, UINT64_MAX, &v.u64, err);

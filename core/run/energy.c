@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/engine.h"
 
-/* Returns 1 if a device before d has the same counter. */
-static int is_counted(const uint64_t *source, uint32_t d)
-{
-	for (uint32_t i = 0; i < d; i++)
-		if (source[i] == source[d])
-			return 1;
-	return 0;
-}
-
 int loom__energy(const struct loom_stack *s, double *joules, struct loom_error *err)
 {
 	uint64_t source[LOOM_MAX_DEVICES];
@@ -25,8 +16,20 @@ int loom__energy(const struct loom_stack *s, double *joules, struct loom_error *
 		int rc = device->hardware->energy(device->self, &source[d], &one, err);
 		if (rc)
 			return rc;
-		sum += is_counted(source, d) ? 0 : one;
+		uint32_t first = 0; /* the first device that has this counter */
+		while (source[first] != source[d])
+			first++;
+		sum += first == d ? one : 0;
 	}
 	*joules = sum;
 	return 0;
+}
+
+int loom__throttled(const struct loom_stack *s, uint64_t ns)
+{
+	int throttled = 0;
+	for (uint32_t d = 0; d < s->layout.devices; d++)
+		if (LOOM_HAS(s->device[d].hardware, throttled))
+			throttled |= s->device[d].hardware->throttled(s->device[d].self, ns);
+	return throttled;
 }

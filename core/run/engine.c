@@ -147,13 +147,11 @@ static int verifying(void *arg, double done, struct loom_error *err)
 	uint64_t now = loom__now_ns();
 	if (s->run.progress)
 		s->run.progress(s->run.arg, s, now - s->run.verify_ns, done);
-	if (__atomic_load_n(&s->stop_requests, __ATOMIC_ACQUIRE) >= 2) /* the second request ends a sample at once */
-		return LOOM__FAIL(err, LOOM_EINTR, "interrupted while a sample was verified: %.0f %% of it, after %.3g s", 100 * done,
-				  (double)(now - s->run.verify_ns) / 1e9);
-	if (s->run.until_ns && now > s->run.until_ns)
-		return LOOM__FAIL(err, LOOM_ETIMEDOUT, "[run] time_limit reached while a sample was verified: %.0f %% of it, after "
-				  "%.3g s", 100 * done, (double)(now - s->run.verify_ns) / 1e9);
-	return 0;
+	int stopped = __atomic_load_n(&s->stop_requests, __ATOMIC_ACQUIRE) >= 2; /* the second request ends a sample at once */
+	if (!stopped && (!s->run.until_ns || now <= s->run.until_ns))
+		return 0;
+	return LOOM__FAIL(err, stopped ? LOOM_EINTR : LOOM_ETIMEDOUT, "%s while a sample was verified: %.0f %% of it, after %.3g s",
+			  stopped ? "interrupted" : "[run] time_limit reached", 100 * done, (double)(now - s->run.verify_ns) / 1e9);
 }
 
 static int verify(struct loom_stack *s, const struct loom__policy *p, struct loom_report *report, struct loom_error *err)
@@ -246,12 +244,10 @@ static int finish_sample(struct loom_stack *s, struct loom__sample *sample, stru
 	return rc;
 }
 
-enum { STOPPED = 1, LATE = 2, STALLED = 4 }; /* bits of `stop` in struct loom__agreed */
-
 /* Returns the bit for a stop request. */
 static uint64_t stop_bit(const struct loom_stack *s)
 {
-	return __atomic_load_n(&s->stop_requests, __ATOMIC_RELAXED) ? STOPPED : 0;
+	return __atomic_load_n(&s->stop_requests, __ATOMIC_RELAXED) ? LOOM__STOPPED : 0;
 }
 
 /* Flags of an execution, for begin(). */
@@ -278,6 +274,8 @@ static int begin(struct loom_stack *s, int how, struct loom_error *err)
 	int alone = how & ALONE && s->launch.stays && (!s->resets || s->layout.devices == 1);
 	if (!rc && how & MEASURED && s->plan.run.joules)
 		rc = loom__energy(s, &s->run.joules, err);
+	if (s->run.watched)
+		loom__throttled(s, 0);
 	return rc ? rc : loom__sample_begin(s, alone, s->plan.run.timeout, err);
 }
 
@@ -290,6 +288,8 @@ static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample
 	if (rc == LOOM_EAGAIN)
 		return rc;
 	double joules = 0;
+	agreed.ns = s->sample.end_ns - s->sample.begin_ns;
+	agreed.stop = s->run.watched && loom__throttled(s, agreed.ns) ? LOOM__THROTTLED : 0;
 	if (!rc && !sample->report.unread && s->plan.run.joules)
 		rc = loom__energy(s, &joules, err);
 	s->run.joules = joules - s->run.joules;
@@ -297,8 +297,7 @@ static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample
 	/* A rank that has waited until [run] timeout does not wait longer for the others, which may be the cause. */
 	if (rc == LOOM_ETIMEDOUT)
 		loom__exchange_close(&s->host.exchange);
-	agreed.ns = s->sample.end_ns - s->sample.begin_ns;
-	agreed.stop = stop_bit(s) | (s->sample.stalled_ns ? STALLED : 0);
+	agreed.stop |= stop_bit(s) | (s->sample.stalled_ns ? LOOM__STALLED : 0);
 	if (!rc) /* the barrier of the ranks: no rank may begin the next sample before all ranks have ended this one */
 		rc = loom__ranks_agree(s, &agreed, err);
 	if (!rc) {
@@ -321,7 +320,8 @@ static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample
 	return rc;
 }
 
-#define MOST_REPEATED 10 /* limit on the repeated samples of a result */
+#define MOST_REPEATED 10 /* limit on the samples of a result that are repeated for one reason */
+#define COOL_NS 100000000 /* the pause before a sample is repeated because a device was throttled */
 
 /* Frees a sample. A wrong or unfinished execution gives no metrics. */
 static void drop(struct loom__sample *sample)
@@ -340,19 +340,23 @@ static void add_repeat(struct loom_stack *s, struct loom_error *err)
 		snprintf(err->text + at, sizeof(err->text) - at, " (%s repeats it)", text);
 }
 
-/* Returns 1 if the sample must be repeated, because a rank was stopped while it was executed. All ranks decide alike,
- * because they have the same bits and have repeated the same samples. A process without a core looks like a stopped one, so
- * the number of repetitions is limited. */
-static int is_stalled(struct loom_stack *s, const struct loom__sample *sample, struct loom_result *r)
+/* Returns 1 if the sample must be repeated, because a rank was stopped or a device was throttled while it was executed. All
+ * ranks decide alike, because they have the same bits and have repeated the same samples. A process without a core looks like
+ * a stopped one, and a GPU may stay hot, so the number of repetitions is limited. */
+static int is_disturbed(struct loom_stack *s, const struct loom__sample *sample, struct loom_result *r)
 {
-	if (!(sample->stop & STALLED))
+	int throttled = !(sample->stop & LOOM__STALLED);
+	struct loom__disturbed *how = throttled ? &r->throttled : &r->stalled;
+	if (throttled && (!(sample->stop & LOOM__THROTTLED) || sample->warmup))
 		return 0;
-	int again = r->repeated < MOST_REPEATED;
-	*(again ? &r->repeated : &r->stalled) += 1;
+	int again = how->repeated < MOST_REPEATED;
+	*(again ? &how->repeated : &how->counted) += 1;
 	if (s->host.table.rank == 0)
-		LOOM_LOG(&s->host.table, LOOM_LOG_WARN, "gpuloom",
-			 "this job was stopped during a sample, or had no core: the sample %s",
+		LOOM_LOG(&s->host.table, LOOM_LOG_WARN, "gpuloom", "%s: the sample %s",
+			 throttled ? "a device was throttled during a sample" : "this job was stopped during a sample, or had no core",
 			 again ? "does not count, and is repeated" : "counts, because too many were repeated");
+	if (again && throttled)
+		nanosleep(&(struct timespec){.tv_nsec = COOL_NS}, NULL);
 	return again;
 }
 
@@ -361,16 +365,16 @@ int loom__stack_sample(struct loom_stack *s, struct loom_result *r, int warmup, 
 	struct loom__sample sample;
 	int rc, again;
 	loom__result_choices(r, s);
+	s->run.watched = r->watched;
 	do {
 		sample = (struct loom__sample){.warmup = warmup};
 		rc = begin(s, MEASURED | AWAITED, err);
 		rc = rc ? rc : end(s, UINT64_MAX, &sample, err);
-		again = !rc && is_stalled(s, &sample, r);
+		again = !rc && is_disturbed(s, &sample, r);
 		if (again)
 			drop(&sample);
-		if (again && sample.stop & STOPPED)
-			return LOOM__FAIL(err, LOOM_EINTR, "interrupted; the last sample does not count, because the job was "
-					  "stopped during it, or had no core");
+		if (again && sample.stop & LOOM__STOPPED)
+			return LOOM__FAIL(err, LOOM_EINTR, "interrupted; the last sample was disturbed, and does not count");
 	} while (again);
 	sample.start_ns = s->sample.begin_ns - r->began_ns;
 	rc = rc ? rc : append(r, &sample, err);
@@ -457,20 +461,20 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 	s->run.arg = hooks ? hooks->arg : NULL;
 	s->run.until_ns = run->time_limit ? s->run.begin_ns + run->time_limit : 0;
 	if (hooks && hooks->begin)
-		hooks->begin(hooks->arg, r);
+		hooks->begin(hooks->arg, s, r);
 	rc = loom__stack_launch(s, err);
 	for (uint32_t i = 0; !rc; i++) {
 		/* Ranks must agree on a stop, because clocks differ, and because Ctrl-C may reach one rank before its
 		 * last sample and another rank after it. The last time, they agree that all samples have succeeded. */
 		int late = s->run.until_ns && loom__now_ns() > s->run.until_ns;
 		struct loom__agreed agreed = {
-			.stop = stop_bit(s) | (late ? LATE : 0)};
+			.stop = stop_bit(s) | (late ? LOOM__LATE : 0)};
 		rc = loom__ranks_agree(s, &agreed, err);
 		if (i == total)
 			break;
-		if (!rc && agreed.stop & STOPPED)
+		if (!rc && agreed.stop & LOOM__STOPPED)
 			rc = LOOM__FAIL(err, LOOM_EINTR, "interrupted after %u of %u executions", i, total);
-		else if (!rc && agreed.stop & LATE)
+		else if (!rc && agreed.stop & LOOM__LATE)
 			rc = LOOM__FAIL(err, LOOM_ETIMEDOUT,
 					"[run] time_limit reached after %u of %u executions", i, total);
 		rc = rc ? rc : loom__stack_sample(s, r, i < run->warmup, err);
@@ -527,8 +531,8 @@ static int conclude(struct loom_stack *s, struct loom__sample *sample, uint64_t 
 		rc = finish_sample(s, sample, err);
 	if (r && !rc)
 		rc = append(r, sample, err);
-	if (r && sample->stop & STALLED)
-		r->stalled++; /* submitted tasks cannot be repeated */
+	if (r && sample->stop & LOOM__STALLED)
+		r->stalled.counted++; /* submitted tasks cannot be repeated */
 	if (rc)
 		drop(sample);
 	rc = rest(s, rc, err);

@@ -9,7 +9,7 @@
 /* Functions that the thread that runs the stack calls. Each may be NULL. begin() is called before the first execution.
  * beat() is called at least once a second during an execution, with the time since its start. */
 struct loom__run_hooks {
-	void (*begin)(void *arg, struct loom_result *r);
+	void (*begin)(void *arg, const struct loom_stack *s, struct loom_result *r);
 	/* Called after each execution, which is the last sample of r. An error ends the run. */
 	int (*sample)(void *arg, const struct loom_stack *s, struct loom_result *r, struct loom_error *err);
 	void (*beat)(void *arg, const struct loom_stack *s, uint64_t since_ns);
@@ -45,6 +45,8 @@ const char *loom__status_name(int code);
 /* energy.c. Reads the energy counters of all devices, and sets *joules to their sum. A counter that devices share counts
  * once. Differences of two sums are consumption. */
 int loom__energy(const struct loom_stack *s, double *joules, struct loom_error *err);
+/* Calls the op throttled() of all devices. Returns 1 if one of them returned 1. */
+int loom__throttled(const struct loom_stack *s, uint64_t ns);
 
 /* enqueue.c: runs in a stream of the program. Returns LOOM_EINTR if loom_stack_stop() has ended the runs of graphs of this
  * launch. The caller must retire the stack. */

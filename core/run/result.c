@@ -308,6 +308,8 @@ static void add_samples(cJSON *doc, const struct loom_result *r)
 		loom__json_add_count(o, "start_ns", s->start_ns);
 		loom__json_add_number(o, "seconds", s->seconds);
 		loom__json_add_bool(o, "verified", 1);
+		if (s->stop & LOOM__THROTTLED)
+			loom__json_add_bool(o, "throttled", 1);
 	}
 }
 
@@ -345,19 +347,16 @@ static void add_workers(cJSON *doc, const struct loom_result *r)
 	}
 }
 
-static void add_warnings(cJSON *doc, const struct loom_result *r)
+static void add_disturbed(cJSON *list, const char *id, const char *what, const struct loom__disturbed *how)
 {
-	cJSON *list = loom__json_add_array(doc, "warnings");
 	char text[200];
-	if (!r->repeated && !r->stalled)
+	if (!how->repeated && !how->counted)
 		return;
-	cJSON *o = cJSON_CreateObject();
-	snprintf(text, sizeof(text),
-		 "this job was stopped during samples, or had no core: %u of these samples do not count and were repeated, %u "
-		 "count", r->repeated, r->stalled);
-	loom__json_add_text(o, "id", "stopped");
+	cJSON *o = loom__json_append_object(list);
+	snprintf(text, sizeof(text), "%s: %u of these samples do not count and were repeated, %u count", what, how->repeated,
+		 how->counted);
+	loom__json_add_text(o, "id", id);
 	loom__json_add_text(o, "text", text);
-	loom__json_append(list, o);
 }
 
 cJSON *loom__result_document(const struct loom_result *r)
@@ -380,7 +379,9 @@ cJSON *loom__result_document(const struct loom_result *r)
 	add_metrics(doc, r);
 	add_samples(doc, r);
 	add_workers(doc, r);
-	add_warnings(doc, r);
+	cJSON *warnings = loom__json_add_array(doc, "warnings");
+	add_disturbed(warnings, "stopped", "this job was stopped during samples, or had no core", &r->stalled);
+	add_disturbed(warnings, "throttled", "heat or a lack of power throttled a device during samples", &r->throttled);
 	if (!loom__json_broken(about) && !loom__json_broken(doc))
 		return doc;
 	cJSON_Delete(doc);

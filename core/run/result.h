@@ -16,9 +16,17 @@ struct loom__sample {
 	int warmup;
 	uint64_t start_ns; /* ns since the beginning of the run */
 	double seconds;
-	uint64_t stop; /* bits of all ranks, for engine.c */
+	uint64_t stop; /* LOOM__* of all ranks, as below */
 	struct loom_report report;       /* metrics of the core, then metrics of plug-ins */
 	struct loom_counters *counters;  /* [workers]; counters of each worker */
+};
+
+/* STOPPED: by request. LATE: after [run] time_limit. STALLED: a rank was stopped or had no core. THROTTLED: a device was. */
+enum { LOOM__STOPPED = 1, LOOM__LATE = 2, LOOM__STALLED = 4, LOOM__THROTTLED = 8 };
+
+/* Numbers of samples that were disturbed: those that do not count and were repeated, and those that count. */
+struct loom__disturbed {
+	uint32_t repeated, counted;
 };
 
 struct loom_result {
@@ -26,9 +34,8 @@ struct loom_result {
 	struct loom_error error; /* its code is 0 if `status` is "ok" */
 	struct loom__sample *sample; /* in the order of execution, with warm-ups */
 	size_t samples;
-	/* Executions during which this job was stopped, or had no core: those that were repeated and do not count, and those
-	 * that count. */
-	uint32_t repeated, stalled;
+	struct loom__disturbed stalled, throttled;
+	int watched; /* 1: samples during which a device was throttled are marked, and some are repeated */
 	uint32_t workers; /* number of workers of all ranks that share tasks */
 	uint32_t *rank;	  /* [workers]; the rank of each worker; NULL: ranks share no tasks */
 	uint64_t began_ns;

@@ -162,6 +162,7 @@ struct loom__run {
 	uint64_t begin_ns;  /* when the run of a workload was requested, before its set-up, in ns; 0: no run */
 	uint64_t verify_ns; /* when the verification in progress began, in ns */
 	uint64_t until_ns;  /* when [run] time_limit ends, in ns; 0: no limit */
+	int watched; /* 1: samples during which a device was throttled are repeated */
 	double joules; /* [run] joules = yes: sum of the energy counters before a sample; after it, the consumption */
 };
 

@@ -14,8 +14,22 @@
 static const cJSON *fact(const cJSON *doc, size_t variant, const char *name)
 {
 	const cJSON *result = loom__json_object(loom__compare_variant(doc, variant), "result");
-	const cJSON *e = loom__json_object(loom__json_object(result, "environment"), "before");
-	return cJSON_GetObjectItemCaseSensitive(e, name);
+	const cJSON *e = loom__json_object(result, "environment");
+	const cJSON *of_machine = cJSON_GetObjectItemCaseSensitive(loom__json_object(e, "before"), name);
+	return of_machine ? of_machine : cJSON_GetObjectItemCaseSensitive(loom__json_object(e, "devices"), name);
+}
+
+/* Returns 1 if the job ran on a GPU. A result from before devices reported facts names the model in its choices. */
+static int is_of_gpu(const cJSON *result)
+{
+	const cJSON *o;
+	int is = loom__json_object(loom__json_object(result, "environment"), "devices") != NULL;
+	cJSON_ArrayForEach(o, loom__json_object(result, "choices"))
+	{
+		size_t n = o->string ? strlen(o->string) : 0;
+		is |= n > 6 && !strncmp(o->string, "device.", 7) && !strcmp(o->string + n - 6, ".model");
+	}
+	return is;
 }
 
 /* Returns 1 if two facts are equal. Two facts that are both unknown count as equal, even if the reasons differ. */
@@ -52,41 +66,71 @@ static int is_job(const char *name)
 	return !strcmp(name, "workload") || !strncmp(name, "workload.", 9);
 }
 
-static int check_allowed(const char *const *allowed, size_t n, struct loom_error *err)
+/* The names of the facts that must agree: those of the machine, and those that the devices of any job report. */
+struct facts {
+	struct loom__arena arena;
+	struct loom__names names;
+	size_t of_machine; /* the number of facts of the machine, which come first */
+};
+
+static void facts_begin(struct facts *f)
 {
-	size_t facts = 0;
-	while (loom__environment_fixed[facts])
-		facts++;
+	*f = (struct facts){0};
+	for (; loom__environment_fixed[f->of_machine]; f->of_machine++)
+		loom__names_add(&f->arena, &f->names, loom__environment_fixed[f->of_machine]);
+}
+
+static void facts_add(struct facts *f, const cJSON *result)
+{
+	const cJSON *o;
+	cJSON_ArrayForEach(o, loom__json_object(loom__json_object(result, "environment"), "devices"))
+	{
+		loom__names_add(&f->arena, &f->names, o->string);
+	}
+}
+
+static int check_allowed(const char *const *allowed, size_t n, const struct facts *f, struct loom_error *err)
+{
 	for (size_t i = 0; i < n; i++) {
-		if (is_in(allowed[i], loom__environment_fixed, facts) || is_job(allowed[i]))
+		if (is_in(allowed[i], f->names.name, f->names.count) || is_job(allowed[i]))
 			continue;
-		const char *near = loom__nearest(allowed[i], loom__environment_fixed, facts);
+		const char *near = loom__nearest(allowed[i], f->names.name, f->names.count);
 		return LOOM__FAIL(err, LOOM_EINVAL, "--allow-mismatch=%s: no such fact%s%s%s", allowed[i],
 				  LOOM__MEANT(near));
 	}
 	return 0;
 }
 
+static int both_of_gpu(const cJSON *doc, size_t variant)
+{
+	return is_of_gpu(loom__json_object(loom__compare_variant(doc, 0), "result")) &&
+	       is_of_gpu(loom__json_object(loom__compare_variant(doc, variant), "result"));
+}
+
 int loom__compare_same_environment(cJSON *doc, const char *const *allowed, size_t n,
 				   struct loom_error *err)
 {
 	struct loom__text text = {0}, keys = {0};
-	int rc = check_allowed(allowed, n, err);
-	for (const char *const *name = loom__environment_fixed; *name && !rc; name++)
+	struct facts facts;
+	facts_begin(&facts);
+	for (size_t v = 0; v < loom__compare_variants(doc); v++)
+		facts_add(&facts, loom__json_object(loom__compare_variant(doc, v), "result"));
+	int rc = check_allowed(allowed, n, &facts, err);
+	for (size_t i = 0; i < facts.names.count && !rc; i++)
 		for (size_t v = 1; v < loom__compare_variants(doc); v++) {
-			if (same(fact(doc, 0, *name), fact(doc, v, *name)))
+			const char *name = facts.names.name[i];
+			if (same(fact(doc, 0, name), fact(doc, v, name)) || (i >= facts.of_machine && !both_of_gpu(doc, v)))
 				continue;
-			if (is_in(*name, allowed, n)) {
+			if (is_in(name, allowed, n)) {
 				struct loom__text one = {0};
-				word(doc, v, *name, &one);
-				loom__compare_warn(doc, "environment_differs", "%s",
-						   one.at ? one.at : *name);
+				word(doc, v, name, &one);
+				loom__compare_warn(doc, "environment_differs", "%s", one.at ? one.at : name);
 				loom__text_free(&one);
 				continue;
 			}
 			loom__text_add(&text, "\n  ");
-			word(doc, v, *name, &text);
-			loom__text_add(&keys, "%s%s", keys.length ? " --allow-mismatch=" : "", *name);
+			word(doc, v, name, &text);
+			loom__text_add(&keys, "%s%s", keys.length ? " --allow-mismatch=" : "", name);
 			break;
 		}
 	if (!rc && text.length)
@@ -96,6 +140,7 @@ int loom__compare_same_environment(cJSON *doc, const char *const *allowed, size_
 				text.at, loom__must_text(&keys));
 	loom__text_free(&text);
 	loom__text_free(&keys);
+	loom__arena_free(&facts.arena);
 	return rc;
 }
 
@@ -216,9 +261,14 @@ static int same_job(const struct loom__job *a, const struct loom__job *b, const 
 int loom__compare_same_job(const struct loom__job *job, size_t jobs, const char *const *allowed, size_t n,
 			   struct loom_error *err)
 {
-	int rc = check_allowed(allowed, n, err);
+	struct facts facts;
+	facts_begin(&facts);
+	for (size_t i = 0; i < jobs; i++)
+		facts_add(&facts, job[i].about);
+	int rc = check_allowed(allowed, n, &facts, err);
 	for (size_t i = 1; i < jobs && !rc; i++)
 		rc = same_job(&job[0], &job[i], allowed, n, err);
+	loom__arena_free(&facts.arena);
 	return rc;
 }
 

@@ -39,7 +39,7 @@ void loom__compare_add_run(cJSON *doc, const struct loom__interleave *x, int cod
 			   const struct loom_error *error);
 /* Adds design, status and environment for results that were read from files. */
 void loom__compare_add_files(cJSON *doc);
-/* Copies the warnings of results of other programs, such as one that has only means. */
+/* Copies the warnings of results of other programs, such as one that has only means, and those about throttled devices. */
 void loom__compare_add_warnings(cJSON *doc);
 /* Adds the noise floor that a comparison of `blocks` blocks would have. `same` is an A/A comparison of the baseline. */
 void loom__compare_add_noise(cJSON *doc, const cJSON *same, uint32_t blocks);
@@ -78,7 +78,8 @@ const cJSON *loom__compare_metric_of(const cJSON *doc, size_t variant, const cha
 
 /* ---- comparable.c -------------------------------------------------------------------------------- */
 
-/* Compares the environments of all variants with the environment of the first variant. A difference in a fact that
+/* Compares the environments of all variants with the environment of the first variant, with the facts that devices report. A
+ * fact that only one of two results has differs if both jobs have used a GPU. A difference in a fact that
  * `allowed` names becomes a warning. If there is any other difference, returns LOOM_EINVAL with a description. */
 int loom__compare_same_environment(cJSON *doc, const char *const *allowed, size_t n,
 				   struct loom_error *err);

@@ -70,6 +70,7 @@ static void add_environment(cJSON *doc)
 	cJSON *o = loom__json_add_object(doc, "environment");
 	loom__json_add_copy(o, "before", before);
 	loom__json_add_copy(o, "after", after);
+	loom__json_add_copy(o, "devices", loom__json_object(loom__json_object(first, "environment"), "devices"));
 	cJSON *quiet = loom__json_add_object(doc, "quiet"), *reasons = cJSON_CreateArray();
 	size_t disturbed = loom__environment_disturbed(before, after, reasons);
 	loom__json_add_bool(quiet, "quiet", !disturbed);
@@ -178,11 +179,12 @@ void loom__compare_add_warnings(cJSON *doc)
 {
 	for (size_t v = 0; v < loom__compare_variants(doc); v++) {
 		const cJSON *w, *result = loom__json_object(loom__compare_variant(doc, v), "result");
-		const cJSON *list = loom__json_list(result, "leading") ? loom__json_list(result, "warnings") : NULL;
-		cJSON_ArrayForEach(w, list)
+		int foreign = loom__json_list(result, "leading") != NULL;
+		cJSON_ArrayForEach(w, loom__json_list(result, "warnings"))
 		{
-			loom__compare_warn(doc, loom__json_text(w, "id"), "%.100s: %.400s", loom__compare_label(doc, v),
-					   loom__json_text(w, "text"));
+			if (foreign || !strcmp(loom__json_text(w, "id"), "throttled"))
+				loom__compare_warn(doc, loom__json_text(w, "id"), "%.100s: %.400s", loom__compare_label(doc, v),
+						   loom__json_text(w, "text"));
 		}
 	}
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compare/interleave.h"
+#include "facts/facts.h"
 #include "facts/must.h"
 
 #include <stdlib.h>
@@ -98,6 +99,13 @@ static int block(struct loom__interleave *x, uint32_t number, unsigned *order, s
 	return 0;
 }
 
+/* Records the state of the devices of all variants. */
+static void look(const struct loom__interleave *x)
+{
+	for (unsigned a = 0; a < x->arms; a++)
+		loom__facts_look(x->arm[a].stack, x->arm[a].result);
+}
+
 /* Waits until block `number` is due. The blocks are spread evenly over spread_ns. */
 static void await_turn(const struct loom__interleave *x, uint32_t number)
 {
@@ -194,8 +202,11 @@ int loom__interleave_run(struct loom__interleave *x, struct loom_error *err)
 		}
 		if (b && b % loom__interleave_per_opening(d) == 0 && !stopped(x) && x->reopen)
 			rc = reopen_all(x, b, order, err);
-		if (!rc)
+		if (!rc) {
+			look(x);
 			rc = block(x, b, order, err);
+			look(x);
+		}
 		if (!rc)
 			x->blocks++;
 		if (!rc && !b && x->check)

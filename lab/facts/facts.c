@@ -57,7 +57,7 @@ static int find_build_id(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-void loom__facts_begin(void *arg, struct loom_result *r)
+void loom__facts_begin(void *arg, const struct loom_stack *s, struct loom_result *r)
 {
 	cJSON *plugin;
 	(void)arg;
@@ -73,11 +73,15 @@ void loom__facts_begin(void *arg, struct loom_result *r)
 			loom__fact_none(plugin, "build_id", "linked without --build-id");
 	}
 	loom__json_add(loom__json_add_object(r->about, "environment"), "before", loom__environment());
+	loom__facts_look(s, r);
+	r->watched = 1;
 }
 
-void loom__facts_end(struct loom_result *r)
+void loom__facts_end(const struct loom_stack *s, struct loom_result *r)
 {
 	cJSON *environment = cJSON_GetObjectItemCaseSensitive(r->about, "environment");
-	if (environment)
+	if (environment) {
 		loom__json_add(environment, "after", loom__environment());
+		loom__facts_look(s, r);
+	}
 }

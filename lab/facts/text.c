@@ -88,6 +88,14 @@ void loom__text_with(struct loom__text *t, loom__put_fn *put, const char *fmt, .
 	va_end(args);
 }
 
+void loom__text_clean(struct loom__text *t, size_t from, const char *keep)
+{
+	if (!t->at || from >= t->length)
+		return;
+	t->length = from + loom__clean_bytes(t->at + from, t->length - from, keep);
+	t->at[t->length] = 0;
+}
+
 void loom__put_line(struct loom__text *t, const char *text, size_t most)
 {
 	size_t from = t->length;

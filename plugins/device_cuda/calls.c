@@ -75,6 +75,7 @@ static int find_limits(struct cuda *c, struct loom_error *err)
 	    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &l->shared_per_block},
 	    {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, &l->shared_reserved},
 	    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &l->threads_per_block},
+	    {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &l->cache},
 	    {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, &cooperative},
 	    {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, &l->words},
 	};
@@ -404,5 +405,7 @@ const struct gpu_driver cuda_driver = {
     .notify_flush = cuda_notify_flush,
     .queue_copy = cuda_queue_copy,
     .identify = identify,
+    .facts = cuda_facts,
+    .throttled = cuda_throttled,
     GPU_DRIVER_CALLS,
 };

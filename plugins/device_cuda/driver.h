@@ -44,13 +44,29 @@ void driver_host_atomics(const struct driver *cu, CUdevice device, struct gpu_at
 void driver_peer_atomics(const struct driver *cu, CUdevice from, CUdevice to, struct gpu_atomics *out);
 
 /* A device of this plug-in. */
-/* Functions of libnvidia-ml.so.1, which returns 0 for success. */
+struct nvml_violation {
+	unsigned long long reference, ns;
+};
+/* Functions of libnvidia-ml.so.1, which return 0 for success. Old libraries lack some of those after find(), which are then
+ * NULL. */
 struct nvml {
 	int (*init)(void);
 	const char *(*error)(int rc);
 	int (*find)(const char *bus, void **device);
 	int (*energy)(void *device, unsigned long long *millijoules);
+	int (*driver)(char *version, unsigned room);
+	int (*limit)(void *device, unsigned *milliwatts);
+	int (*ecc)(void *device, unsigned *now, unsigned *after_reset);
+	int (*persistence)(void *device, unsigned *on);
+	int (*mig)(void *device, unsigned *now, unsigned *after_reset);
+	int (*clock)(void *device, int which, unsigned *mhz);
+	int (*temperature)(void *device, int which, unsigned *celsius);
+	int (*reasons)(void *device, unsigned long long *bits);
+	int (*violation)(void *device, int policy, struct nvml_violation *out);
 	void *device; /* handle of the GPU; NULL: not opened yet */
+	char absent[160]; /* why there is no handle; "": unknown */
+	uint64_t violated_ns; /* the last reading of the counters of violations */
+	int counts; /* 1: a sample is in progress or comes next for which these counters are read */
 };
 
 struct cuda {
@@ -62,7 +78,10 @@ struct cuda {
 	CUstream work, copy; /* non-blocking streams, so neither waits for the other */
 	struct nvml nvml;
 };
-int cuda_energy(void *self, uint64_t *source, double *joules, struct loom_error *err); /* nvml.c */
+/* nvml.c */
+int cuda_energy(void *self, uint64_t *source, double *joules, struct loom_error *err);
+void cuda_facts(struct gpu *d, struct loom_facts *out);
+int cuda_throttled(struct gpu *d, uint64_t ns);
 extern const struct gpu_driver cuda_driver; /* defined in calls.c */
 /* notify.c: functions for fields of cuda_driver. */
 int cuda_notify_open(struct gpu *d, void **channel);

@@ -26,7 +26,8 @@ static void doctor(const struct loom_host *host, struct loom_doctor *out)
 	gpu_doctor(&cuda.gpu, &cuda_driver, host, out);
 }
 
-static const struct loom_device_hardware hardware = {sizeof(hardware), .energy = cuda_energy, .time_slicing = gpu_time_slicing};
+static const struct loom_device_hardware hardware = {sizeof(hardware), .energy = cuda_energy, .time_slicing = gpu_time_slicing,
+							.facts = gpu_facts, .throttled = gpu_throttled};
 static const struct loom_extension extensions[] = {GPU_EXTENSIONS, LOOM_EXTENSION(hardware, &hardware), {NULL, NULL}};
 static const struct loom_device_ops ops = {
     .size = sizeof(ops), .create = create, .doctor = doctor, GPU_DEVICE_OPS, .extensions = extensions};

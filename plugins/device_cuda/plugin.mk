@@ -16,7 +16,7 @@ $B/obj/$D/calls.o: $D/cuda.dev.h $D/include/gpuloom/dev/cuda.h
 
 # tests/test_compose.c compiles every combination without a GPU. tests/check-device-cuda.sh runs the device over a fake
 # driver.
-CUDA_TEST_OBJ := $(patsubst %.c,$B/obj/%.o,$D/calls.c $D/driver.c $D/jitlink.c $D/ptxas.c $D/notify.c)
+CUDA_TEST_OBJ := $(patsubst %.c,$B/obj/%.o,$D/calls.c $D/driver.c $D/jitlink.c $D/ptxas.c $D/notify.c $D/nvml.c)
 $B/obj/tests/test_compose.o: EXTRA_CFLAGS := -DWITH_CUDA -isystem $(CUDA_HOME)/include -Iplugins
 $B/tests/test_compose: $(CUDA_TEST_OBJ)
 $B/obj/tests/cuda/fake_driver.o: EXTRA_CFLAGS := -isystem $(CUDA_HOME)/include -Iplugins -Itests/gpu -DFAKE_RTC_TOP='"$(CURDIR)"'

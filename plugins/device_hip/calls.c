@@ -130,6 +130,7 @@ static int find_limits(struct hip *c, struct loom_error *err)
 	l->registers = attribute(c, hipDeviceAttributeMaxRegistersPerMultiprocessor,
 				 attribute(c, hipDeviceAttributeMaxRegistersPerBlock, 65536));
 	l->parts = 1;
+	l->cache = attribute(c, hipDeviceAttributeL2CacheSize, 0);
 	l->words = attribute(c, hipDeviceAttributeCanUseStreamWaitValue, 0);
 	l->blocks = attribute(c, hipDeviceAttributeMaxBlocksPerMultiProcessor, l->threads / l->wave);
 	snprintf(d->defines, sizeof(d->defines), "#define LOOM_HIP_WAVEFRONT %d\n#define LOOM_HIP_CLOCK_KHZ %uu\n",
@@ -343,5 +344,6 @@ const struct gpu_driver hip_driver = {
     .give_back = give_back,
     .locate = locate,
     .identify = identify,
+    .facts = hip_facts,
     GPU_DRIVER_CALLS,
 };

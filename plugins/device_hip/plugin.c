@@ -22,7 +22,8 @@ static void doctor(const struct loom_host *host, struct loom_doctor *out)
 	gpu_doctor(&hip.gpu, &hip_driver, host, out);
 }
 
-static const struct loom_device_hardware hardware = {.size = sizeof(hardware), .time_slicing = gpu_time_slicing};
+static const struct loom_device_hardware hardware = {.size = sizeof(hardware), .time_slicing = gpu_time_slicing,
+							.facts = gpu_facts, .throttled = gpu_throttled};
 static const struct loom_extension extensions[] = {GPU_EXTENSIONS, LOOM_EXTENSION(hardware, &hardware), {NULL, NULL}};
 static const struct loom_device_ops ops = {
     .size = sizeof(ops), .create = create, .doctor = doctor, GPU_DEVICE_OPS, .extensions = extensions};

@@ -46,6 +46,7 @@ struct hip {
 	size_t stack;           /* stack per thread that was reserved, in bytes */
 	hipStream_t work, copy; /* non-blocking streams, so neither waits for the other */
 };
+void hip_facts(struct gpu *d, struct loom_facts *out); /* smi.c */
 extern const struct gpu_driver hip_driver; /* defined in calls.c */
 extern const struct compose_layer hip_layer; /* defined in calls.c */
 extern const struct rtc_kind hip_compiler; /* the same */

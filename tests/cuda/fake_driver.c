@@ -92,7 +92,7 @@ API CUresult cuGetErrorString(CUresult rc, const char **text)
 FAKE(cuDeviceGetCount, (int *count), *count = wrong("no-gpu") ? 0 : wrong("two-gpus") || fake_has_ranks() ? 2 : 1;)
 FAKE(cuDeviceGet, (CUdevice *device, int number), *device = number;)
 FAKE(cuDeviceGetName, (char *name, int room, CUdevice device),
-	snprintf(name, (size_t)room, "no GPU");)
+	snprintf(name, (size_t)room, "%s", getenv("FAKE_GPU_MODEL") ? getenv("FAKE_GPU_MODEL") : "no GPU");)
 FAKE(cuDeviceTotalMem, (size_t *bytes, CUdevice device), *bytes = 1u << 30;)
 FAKE(cuDeviceGetPCIBusId, (char *bus, int room, CUdevice device),
 	snprintf(bus, (size_t)room, "ffff:FF:1f.%d", 7 - device);)
@@ -114,6 +114,7 @@ FAKE(cuDeviceGetAttribute, (int *value, CUdevice_attribute which, CUdevice devic
 		{CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 1024},
 		{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
 		{CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
+		{CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, FAKE_CACHE},
 		{CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, !wrong("no-words")},
 		{133, wrong("mps")}, /* CU_DEVICE_ATTRIBUTE_MPS_ENABLED, which older headers do not declare */
 	};

@@ -83,7 +83,7 @@ struct setting {
 static void set(void *arg, char *line)
 {
 	struct setting *s = arg;
-	loom__config_set_text(s->cfg, line, LOOM_FROM_COMMAND_LINE, s->diag);
+	loom__config_set_at(s->cfg, line, &(struct loom__entry){.source = LOOM_FROM_COMMAND_LINE, .file = "--set"}, s->diag);
 }
 
 static void in_environment(void *arg, char *line)

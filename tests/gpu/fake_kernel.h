@@ -12,6 +12,7 @@
  *                   processes open by handles), no-peer (two GPUs that cannot access each other's memory), hopper (compute capability 9.0, to
  *                   compile programs; tasks on tiles would have too little scratchpad memory)
  * FAKE_GPU_FAIL     NAME:N: the N-th call of the driver's function NAME fails
+ * FAKE_GPU_MODEL    the name of the GPU
  * FAKE_GPU_CALLS    a file to which a line "NAME COUNT" is appended at the end for each called function */
 #ifndef LOOM_TEST_FAKE_KERNEL_H
 #define LOOM_TEST_FAKE_KERNEL_H
@@ -383,11 +384,24 @@ FAKE_FN void *fake_device_memory(size_t bytes)
 	return NULL;
 }
 
+#define FAKE_CACHE 65536 /* size of the L2 cache in bytes */
+
+/* Counts memory of twice the size of the cache that was overwritten after its allocation: the option `flush`. */
+static void fake_flushed(const char *at, size_t bytes)
+{
+	size_t same = 0;
+	while (same < bytes && at[same] == (char)0xa5)
+		same++;
+	if (bytes == 2 * FAKE_CACHE && !same && !memcmp(at, at + 8, bytes - 8))
+		(void)fake_fails("Flushed"); /* counts it */
+}
+
 FAKE_FN void fake_device_free(void *at)
 {
 	FAKE_LOCKED();
 	for (int i = 0; i < 64; i++)
 		if (fake_owned[i].at == at && at) {
+			fake_flushed(at, fake_owned[i].bytes);
 			fake_owned[i].at = NULL;
 			if (!fake_has_ranks()) {
 				free(at);

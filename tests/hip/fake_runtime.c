@@ -91,7 +91,7 @@ static __thread int current;
 FAKE(hipGetDevice, (int *device), *device = current;)
 FAKE(hipSetDevice, (int device), current = device;)
 FAKE(hipDeviceGetName, (char *name, int room, hipDevice_t device),
-	snprintf(name, (size_t)room, "no GPU");)
+	snprintf(name, (size_t)room, "%s", getenv("FAKE_GPU_MODEL") ? getenv("FAKE_GPU_MODEL") : "no GPU");)
 FAKE(hipDeviceTotalMem, (size_t *bytes, hipDevice_t device), *bytes = 1u << 30;)
 FAKE(hipDeviceGetPCIBusId, (char *bus, int room, int device),
 	snprintf(bus, (size_t)room, "ffff:FF:1f.%d", 7 - device);)
@@ -112,6 +112,7 @@ FAKE(hipDeviceGetAttribute, (int *value, hipDeviceAttribute_t which, int device)
 		{hipDeviceAttributeMaxRegistersPerBlock, 131072},
 		{hipDeviceAttributeMaxSharedMemoryPerBlock, 65536},
 		{hipDeviceAttributeCooperativeLaunch, !wrong("old-gpu")},
+		{hipDeviceAttributeL2CacheSize, FAKE_CACHE},
 		{hipDeviceAttributeCanUseStreamWaitValue, !wrong("no-words")},
 		{hipDeviceAttributeHostNativeAtomicSupported, wrong("atomics")},
 	};

@@ -24,6 +24,17 @@ struct loom_doctor {
 		    const char *fix);
 };
 
+/* Receives facts of a device's hardware. row() copies the strings. `text` is the value, or NULL if `number` is the value. */
+struct loom_facts {
+	size_t size;
+	void *ctx;
+	void (*row)(struct loom_facts *out, const char *name, uint32_t flags, const char *text, double number);
+};
+enum {
+	LOOM_FACT_FIXED = 1,   /* must be equal in results that are compared; others change during a run */
+	LOOM_FACT_UNKNOWN = 2, /* `text` is the reason why the value is not known */
+};
+
 /* Memory that devices share. A device allocates its own memory, and a transport allocates that of the host. */
 struct loom_memory {
 	size_t size;
@@ -370,6 +381,12 @@ struct loom_device_hardware {
 	 * runs kernels of several processes in turns. Then returns words for a message that tell how to run the kernels
 	 * side by side; they follow "or". Returns NULL if kernels run side by side, or if that is unknown. */
 	const char *(*time_slicing)(void *self, char *name, size_t size);
+	/* Reports facts of the hardware on which measurements depend, such as model and clock rates, and `clock`: what the
+	 * time of a sample includes. A fact may have several rows. */
+	void (*facts)(void *self, struct loom_facts *out);
+	/* Called before a sample with ns = 0, and after it with its duration. Returns 1 after a sample during which heat or
+	 * a lack of power has slowed the hardware down, as far as the hardware tells; else 0. */
+	int (*throttled)(void *self, uint64_t ns);
 };
 
 #ifdef __cplusplus

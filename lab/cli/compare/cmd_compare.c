@@ -127,8 +127,17 @@ static int check_jobs(const struct loom__compare_args *a, const struct loom__int
 		      const struct loom__opened *v, struct loom_error *err)
 {
 	struct loom__job job[MOST_VARIANTS];
+	cJSON *doc = cJSON_CreateObject();
+	loom__json_add_array(doc, "variants");
+	loom__json_add_array(doc, "warnings");
 	jobs_of(x, v, job);
-	return loom__compare_same_job(job, x->arms, a->allowed.at, a->allowed.n, err);
+	for (unsigned i = 0; i < x->arms; i++)
+		loom__compare_add_variant(doc, v[i].name, v[i].label, NULL, cJSON_Duplicate(x->arm[i].result->about, 1));
+	int rc = loom__compare_same_job(job, x->arms, a->allowed.at, a->allowed.n, err);
+	if (!rc) /* variants may use different GPUs, and time their samples in different ways */
+		rc = loom__compare_same_environment(doc, a->allowed.at, a->allowed.n, err);
+	cJSON_Delete(doc);
+	return rc;
 }
 
 /* Runs the variants, stops their workers, and captures the environment again. `what` begins the progress line. */
@@ -143,7 +152,7 @@ static int run(const struct loom__cli *cli, const struct loom__compare_args *a, 
 	x->arg = &show;
 	for (unsigned i = 0; i < x->arms; i++) {
 		x->arm[i].result = loom__must(loom__result_create(x->arm[i].stack));
-		loom__facts_begin(NULL, x->arm[i].result);
+		loom__facts_begin(NULL, x->arm[i].stack, x->arm[i].result);
 	}
 	int rc = check_jobs(a, x, v, err);
 	if (!rc) {
@@ -168,7 +177,8 @@ static void end_results(struct loom__interleave *x, int rc, const struct loom_er
 	for (unsigned i = 0; i < x->arms; i++)
 		if (x->arm[i].result) {
 			loom__result_end(x->arm[i].result, rc, err);
-			loom__facts_end(x->arm[i].result);
+			if (x->arm[i].stack)
+				loom__facts_end(x->arm[i].stack, x->arm[i].result);
 		}
 }
 
@@ -223,6 +233,7 @@ static int judge(struct loom__compare_args *a, cJSON *doc, struct loom__interlea
 		loom__compare_add_variant(doc, v[i].name, v[i].label, v[i].varied,
 					  x->arm[i].result ? loom__result_document(x->arm[i].result) : NULL);
 	loom__compare_add_run(doc, x, rc, error);
+	loom__compare_add_warnings(doc);
 	add_usual_metrics(a, doc);
 	int none = rc == LOOM_EWRONG || rc == LOOM_EINVAL || !x->blocks;
 	return loom__compare_judge(doc, a->metric, none ? 0 : a->metrics, err);

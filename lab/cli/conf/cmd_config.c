@@ -7,6 +7,7 @@
 #include "cli/conf/schema.h"
 #include "cli/sweep/sweep.h"
 #include "facts/must.h"
+#include "facts/text.h"
 
 struct config_args {
 	struct loom__conf_args conf; /* the first word is the action */

@@ -182,7 +182,7 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 	loom__watch_end(&beside.watch);
 	rc = loom__rank_threads_finish(others, rc, err);
 	if (result)
-		loom__facts_end(result);
+		loom__facts_end(stack, result);
 	int status = loom__exit_of(rc);
 	if (result && first) {
 		int printed = print(cli, a, result);

@@ -213,8 +213,9 @@ static int get_ready(struct loom__sweep_session *s, struct run *r, struct loom_e
 	if (rc)
 		return rc;
 	r->result = loom__must(loom__result_create(r->stack));
+	r->result->watched = 1;
 	if (!s->about_written) {
-		loom__facts_begin(NULL, r->result);
+		loom__facts_begin(NULL, r->stack, r->result);
 		rc = tell_about(s, r->result, err);
 	}
 	if (!rc)

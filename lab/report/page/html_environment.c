@@ -69,6 +69,8 @@ static void environment_table(struct loom__text *out, const cJSON *environment)
 	const cJSON *after = loom__json_object(environment, "after");
 	loom__grid_columns(&g, "fact|before|after");
 	add_facts(&g, before ? before : environment, after, "", 0);
+	add_facts(&g, loom__json_object(environment, "devices"), loom__json_object(environment, "devices"), "", 0);
+	add_facts(&g, loom__json_object(environment, "readings"), loom__json_object(environment, "readings"), "", 0);
 	loom__grid_html(&g, out, "wrap", "The machine before and after the run");
 }
 

@@ -125,6 +125,7 @@ struct loom_gpu_launch {
 	uint64_t steps; /* number of steps of a sample, if each step is a launch */
 	const struct loom_reset *reset; /* [resets] */
 	uint64_t resets;
+	uint64_t *flush, flush_bytes; /* memory that is overwritten before each sample, with LOOM_GPU_FLUSH */
 	uint64_t idle_ns; /* time without an order after which resident workers leave */
 	char *trace;          /* struct loom_trace of each worker of the stack; NULL: no trace */
 	uint64_t trace_bytes; /* distance in bytes from one worker's trace to the next */

@@ -425,6 +425,22 @@ LOOM_FN uint32_t loom_gpu_await_meeting(struct loom_ctx *c, const uint32_t *met,
 	return order->phase;
 }
 
+/* With the option `flush`: overwrites memory that is larger than the L2 cache, which then has no data of the sample. Called
+ * before the worker is ready, so that the time is not measured. All workers together do it, because the GPU may have no room
+ * for another kernel. */
+LOOM_FN void loom_gpu_flush(struct loom_ctx *c, uint64_t value)
+{
+#ifdef LOOM_GPU_FLUSH
+	uint64_t lanes = (uint64_t)loom_gpu.count * LOOM_LANES;
+	LOOM_NO_UNROLL
+	for (uint64_t i = (uint64_t)(c->worker - c->first) * LOOM_LANES + c->lane; i < loom_gpu.flush_bytes / 8; i += lanes)
+		loom_gpu.flush[i] = value;
+	loom_barrier_lanes(c); /* afterwards lane 0 releases the stores of all lanes in loom_gpu_arrive() */
+#else
+	(void)c, (void)value;
+#endif
+}
+
 #ifdef LOOM_GPU_QUICK
 #include "quick.dev.h"
 #else
@@ -583,6 +599,8 @@ LOOM_FN uint32_t loom_gpu_get_ready(struct loom_ctx *c, uint32_t last, const str
 	loom_gpu_refresh(c, LOOM_PHASE_SAMPLE(ready)); /* the time of this call is not measured */
 	if (order->kept)
 		loom_gpu_reset(c, order);
+	else
+		loom_gpu_flush(c, ready);
 	loom_gpu_stage(c, LOOM_GPU_READY);
 	if (LOOM_PHASE_IS_GO(ready))
 		return loom_gpu_meet(c, order, stops);

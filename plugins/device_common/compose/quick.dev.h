@@ -427,6 +427,8 @@ LOOM_FN uint32_t loom_gpu_get_ready(struct loom_ctx *c, struct loom_gpu_turn *t,
 	loom_gpu_clear(c);
 	if (order->kept)
 		loom_gpu_reset(c, order);
+	else
+		loom_gpu_flush(c, ready);
 	loom_gpu_stage(c, LOOM_GPU_READY);
 	if (LOOM_PHASE_IS_GO(ready))
 		return loom_gpu_meet(c, order, 0, stops);

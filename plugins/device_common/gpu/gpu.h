@@ -21,7 +21,7 @@ struct gpu_options {
 	int64_t gpu;
 	uint32_t workers, lanes, worker, max_registers, nesting, compile, kernels;
 	uint64_t idle;
-	uint8_t resident, quick;
+	uint8_t resident, quick, flush;
 	const char *arch, *cache;
 	uint32_t warps; /* number of warps or waves in a block, if each of them is a worker */
 	const char *compiler;
@@ -73,6 +73,10 @@ extern const char *const gpu_worker_choices[], *const gpu_compile_choices[], *co
 		     "In a program that embeds gpuloom: yes makes runs with few tasks shorter (docs/embedding.md). Runs "  \
 		     "with many tasks then take up to a seventh longer, and programs take twice as long to compile.",      \
 		     .section = "device.gpu"),                                                                         \
+	    LOOM_OPT(struct gpu_options, flush, LOOM_OPT_BOOL, "no",                                                   \
+		     "yes: between two samples the L2 cache is filled with other data, so that each sample begins with a cold "  \
+		     "cache. Not in programs that embed gpuloom, whose runs have no time without measurement.",                \
+		     .section = "device.gpu"),                                                                         \
 	    LOOM_OPT(struct gpu_options, cache, LOOM_OPT_PATH, "",                                                     \
 		     "Folder for compiled programs. Empty: $XDG_CACHE_HOME/gpuloom or ~/.cache/gpuloom.",              \
 		     .flags = LOOM_OPT_TRUST, .section = "device.gpu"),                                                \
@@ -94,6 +98,7 @@ struct gpu_limits {
 	int blocks, threads, registers, shared; /* limits of a multiprocessor */
 	int shared_per_block, shared_reserved;
 	int threads_per_block;
+	int cache;        /* size of the L2 cache in bytes; 0: not reported */
 	int wave;         /* number of threads of a warp or wavefront */
 	int words;        /* 1: streams can set and await words of 64 bits: set_word(), await_word() */
 	int parts;        /* number of partitions of a multiprocessor; all registers of a wave are in one partition */
@@ -228,6 +233,10 @@ struct gpu_driver {
 	int (*set_word)(struct gpu *d, uint64_t at, uint64_t value);
 	int (*await_word)(struct gpu *d, uint64_t at, uint64_t value);
 	int (*running)(struct gpu *d, int *running);
+	/* As the ops of the same names. facts() reports what the common code does not know. NULL: not supported. Called outside
+	 * of enter() and leave(). */
+	void (*facts)(struct gpu *d, struct loom_facts *out);
+	int (*throttled)(struct gpu *d, uint64_t ns);
 	/* Between record() and recorded(), calls of launch(), set_word() and await_word() are recorded instead of
 	 * executed. replay() executes the recorded calls, and forget() frees them. NULL: not supported. */
 	int (*record)(struct gpu *d);
@@ -311,6 +320,7 @@ struct gpu {
 	struct gpu_queue queue[LOOM_COPIES]; /* [enum loom_copy] */
 	struct loom_gpu_words *words; /* words in host memory that the host polls */
 	uint64_t words_view;
+	uint64_t flush;        /* with the option `flush`: address of gpu_flush_bytes(); else 0 */
 	uint64_t gate;         /* address of a struct loom_gpu_gate and of one stage word per worker after it */
 	struct launch *launch; /* NULL: no launch */
 	int lost;              /* LOST_*; 0: the device is usable */
@@ -319,6 +329,12 @@ struct gpu {
 	uint32_t launches;     /* number of kept launches */
 	uint32_t nudged;       /* 1: gpu_wake() was called, so gpu_wait() returns at its next poll */
 };
+
+/* Size of the memory that a flush overwrites. Its second half replaces what the first half has left in the cache. */
+static inline uint64_t gpu_flush_bytes(const struct gpu *d)
+{
+	return 2 * (uint64_t)d->limits.cache;
+}
 
 /* Progress of a sample with kernels = launched or graph. */
 struct chain {
@@ -396,6 +412,8 @@ int shape_again(struct gpu *d, const struct gpu_kernel *k, uint64_t local_bytes,
 uint32_t shape_shared(const struct gpu *d, uint32_t lanes, uint32_t per_block, uint64_t local_bytes);
 int gpu_shape(void *self, struct loom_device_shape *shape, struct loom_error *err);
 const char *gpu_time_slicing(void *self, char *name, size_t size);
+void gpu_facts(void *self, struct loom_facts *out);
+int gpu_throttled(void *self, uint64_t ns);
 
 /* program.c */
 int gpu_build(void *self, const struct loom_program *program, struct loom_error *err);

@@ -78,6 +78,11 @@ static int prepare(struct gpu *d, uint32_t instances, struct loom_error *err)
 		else
 			rc = d->driver->clear(d, d->gate, sizeof(struct loom_gpu_gate));
 	}
+	if (rc == 0 && d->options->flush && !d->limits.cache)
+		code = LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: the driver does not report the size of the L2 cache: set flush = no "
+				 "in [device.gpu]", d->name);
+	else if (rc == 0 && d->options->flush)
+		rc = d->driver->alloc(d, gpu_flush_bytes(d), &d->flush);
 	if (rc != 0)
 		code = gpu_fail(d, err, rc, NULL);
 	if (!code && instances > 1)
@@ -97,6 +102,8 @@ static int open_all(struct gpu *d, uint32_t instance, uint32_t instances, struct
 	d->number = number;
 	if (!code)
 		code = d->driver->find(d, number, err);
+	if (!code && d->options->flush)
+		strncat(d->defines, "#define LOOM_GPU_FLUSH 1\n", sizeof(d->defines) - strlen(d->defines) - 1);
 	if (!code && d->options->quick)
 		strncat(d->defines, "#define LOOM_GPU_QUICK 1\n", sizeof(d->defines) - strlen(d->defines) - 1);
 	if (!code)
@@ -144,6 +151,8 @@ void gpu_destroy(void *self)
 		program_finish(d);
 		if (d->gate)
 			d->driver->free(d, d->gate);
+		if (d->flush)
+			d->driver->free(d, d->flush);
 		if (d->words)
 			d->driver->host_free(d, d->words);
 		copies_close(d);

@@ -80,6 +80,8 @@ static int fill(struct gpu *d, struct launch *l, struct loom_gpu_launch *record,
 	l->tasks = l->kept ? (uint64_t)(uintptr_t)pointer(&v, what->tasks) : 0;
 	record->steps = l->chain.what ? l->chain.what->steps : 0;
 	record->small = (uint32_t)l->may_be_small;
+	record->flush = (void *)(uintptr_t)d->flush;
+	record->flush_bytes = d->flush && what->entry == LOOM_ENTRY_WORK ? gpu_flush_bytes(d) : 0;
 	for (uint32_t i = 1; i < what->segments; i++)
 		record->segment[i] = (char *)(uintptr_t)v.at[i];
 	return 0;

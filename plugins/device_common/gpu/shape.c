@@ -133,6 +133,25 @@ int gpu_shape(void *self, struct loom_device_shape *shape, struct loom_error *er
 	return 0;
 }
 
+/* The time of a sample begins with GO, after the plan is made and copied, and ends when the last worker has left. */
+void gpu_facts(void *self, struct loom_facts *out)
+{
+	static const char *const clock[] = {[KERNELS_PERSISTENT] = "samples of one launch",
+					    [KERNELS_LAUNCHED] = "a launch of each step",
+					    [KERNELS_GRAPH] = "a launch of a graph"};
+	struct gpu *d = self;
+	out->row(out, "clock", LOOM_FACT_FIXED, clock[d->options->kernels], 0);
+	out->row(out, "gpu_model", LOOM_FACT_FIXED, d->model, 0);
+	if (d->driver->facts)
+		d->driver->facts(d, out);
+}
+
+int gpu_throttled(void *self, uint64_t ns)
+{
+	struct gpu *d = self;
+	return d->driver->throttled ? d->driver->throttled(d, ns) : 0;
+}
+
 const char *gpu_time_slicing(void *self, char *name, size_t size)
 {
 	const struct gpu *d = self;

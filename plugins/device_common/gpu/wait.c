@@ -56,11 +56,16 @@ int gpu_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 	struct launch *l = d->launch;
 	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
-	if (l->chain.what)
+	if (l->chain.what && !d->flush)
 		return 0; /* no kernel runs before go() */
 	int code = gpu_enter(d, err);
 	if (code)
 		return code;
+	if (l->chain.what) {
+		int rc = d->driver->clear(d, d->flush, gpu_flush_bytes(d));
+		gpu_leave(d);
+		return rc == 0 ? 0 : gpu_fail(d, err, rc, NULL);
+	}
 	l->phase = __atomic_load_n(&l->ctl->phase, __ATOMIC_RELAXED); /* relaxed, because this thread stored the word */
 	code = watch_until(d, l, watch_is_ready, !l->resident, d->host->now_ns(d->host), watch_deadline(d, timeout_ns),
 			   NULL, err);
