@@ -4,7 +4,8 @@ of parts on the command line.
 
   bench/figures.py BUILD NAME [FIGURE RELATION TARGET]... <OUTPUT     for programs that take turns themselves
 
-The second form reads lines `sample FIGURE [ROUND] VALUE` of such a program, writes BUILD/bench/NAME.json, and prints the bars."""
+The second form reads lines `sample FIGURE [ROUND] VALUE` of such a program, writes BUILD/bench/NAME.json, and prints the bars. BENCH_GPUS are the
+devices that it has measured, as in 'cuda:0 cuda:1'."""
 import argparse, json, math, os, statistics, subprocess, sys, time
 
 LEAST = 6  # with fewer values there is no interval of 95 %
@@ -123,9 +124,10 @@ def run_parts(asked, parts):
 
 def facts(build, command):
     """Returns what bench/keep records beside values: command, date, revision, machine."""
-    result = json.loads(call([build + '/gpuloom', 'run', 'memset', '--samples', '1', '--quiet', '--json', '-']))
+    on = ['run.devices=' + os.environ['BENCH_GPUS'], 'transport.use=p2p'] if os.environ.get('BENCH_GPUS') else []
+    result = json.loads(call([build + '/gpuloom', 'run', 'memset', '--samples', '1', '--quiet', '--json', '-', *settings(on)]))
     return {'schema': 'gpuloom.bench/1', 'command': command, 'started': time.strftime('%Y-%m-%dT%H:%M:%SZ', began),
-            'gpuloom': result['gpuloom'], 'environment': {'before': {**result['environment']['before'], 'load_1m': load}}}
+            'gpuloom': result['gpuloom'], 'environment': {**result['environment'], 'before': {**result['environment']['before'], 'load_1m': load}}}
 
 
 def finish(path, command=None, **more):

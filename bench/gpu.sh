@@ -340,7 +340,7 @@ collected() {
 	into=$1
 	shift
 	"$@" >"$D/gpu-$into.samples" || echo "gpu-$into: $1 failed" >&2
-	BENCH_COMMAND="bench/gpu.sh build $t" python3 "$here/figures.py" "$B" "gpu-$into" ${targets-} <"$D/gpu-$into.samples" >"$D/gpu-$into.txt"
+	BENCH_COMMAND="bench/gpu.sh build $t" BENCH_GPUS=${on-cuda:0} python3 "$here/figures.py" "$B" "gpu-$into" ${targets-} <"$D/gpu-$into.samples" >"$D/gpu-$into.txt"
 	targets=
 	echo
 	grep -v '^bar \|^figure ' "$D/gpu-$into.txt"
@@ -348,6 +348,7 @@ collected() {
 }
 t_cost() { # from a task of a worker to the next one; runs of ten tasks for an embedding program
 	compiled gpu_tax -I"$here" -L"$B" -lgpuloom -Xlinker -rpath="$B"
+	on=cuda:0
 	collected cost "$program" "$B" 20
 	targets=
 	[ ! -x "$D/embed" ] || collected embed "$D/embed" 1000 cuda:0
@@ -393,7 +394,7 @@ t_oneway() {
 		done
 		bar oneway_$1_us one_way_p50 peer
 		bar oneway_$1_to_best one_way_p50 peer 'nvshmem|lsa' '<=' 1
-		compare oneway-$1 --metric one_way_p50 --samples-per-block 1
+		compare oneway-$1 --metric one_way_p50
 	done
 }
 t_meet() {
@@ -406,12 +407,13 @@ t_meet() {
 		done
 		bar meet_${workers}_us latency ranks
 		bar meet_${workers}_to_best latency ranks 'nvshmem|lsa' '<=' 1
-		compare meet-$workers --metric latency --samples-per-block 1
+		compare meet-$workers --metric latency
 	done
 }
 
 t_collectives() { # allreduce of bfloat16 in a CUDA graph, launch of the node included; NVLink multicast is off for all
 	libraries
+	on=$(devices "$gpus" | tr @ ' ')
 	collected collectives-$gpus in_turns "$D/comm" "$B/plugins" cuda 67108864 "$gpus"
 }
 # in_turns COMMAND...: adds the number of ranks to the names of bench/comm, and the ratios to the fastest rival of each turn.
