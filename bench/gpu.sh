@@ -110,7 +110,7 @@ compare() {
 		for one in $bars; do set -- "$@" --bar "$one"; done
 		IFS=' '
 		timeout -k 5 "${LIMIT:-120}" "$G" compare $list --allow-mismatch=workload --blocks "${BLOCKS:-20}" \
-			--samples-per-block 2 --budget "${BUDGET:-45s}" --spread 0 --json "$D/gpu-$table.json" "$@"
+			${OPENINGS:+--openings $OPENINGS} --samples-per-block 2 --budget "${BUDGET:-45s}" --spread 0 --json "$D/gpu-$table.json" "$@"
 	) >"$D/gpu-$table.txt" || echo "gpu-$table: no comparison" >&2
 	if [ -z "$dry" ]; then
 		echo
