@@ -6,7 +6,9 @@
 #include "plugin.h"
 #include "task.h"
 #include "trigger.h"
+#ifndef LOOM_DEVICE_COMPILE
 #include <string.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -287,6 +289,7 @@ struct loom_extension {
 #define LOOM_EXTENSION(name, table) {#name, 1 ? (table) : (const struct loom_device_##name *)NULL}
 /* The table of an extension, or NULL if the device lacks it. */
 #define LOOM_EXTENSION_OF(ops, name) ((const struct loom_device_##name *)loom_extension_find((ops), #name))
+#ifndef LOOM_DEVICE_COMPILE
 static inline const void *loom_extension_find(const struct loom_device_ops *ops, const char *name)
 {
 	const struct loom_extension *e = LOOM_HAS(ops, extensions) ? ops->extensions : NULL;
@@ -294,6 +297,7 @@ static inline const void *loom_extension_find(const struct loom_device_ops *ops,
 		e++;
 	return e && e->name ? e->table : NULL;
 }
+#endif
 
 /* Memory that the device shares with other processes of the host, and with the embedding program. */
 struct loom_device_sharing {
