@@ -454,14 +454,7 @@ bench-embed: all ## cost of a run for an embedding program, against a thread poo
 	$B/bench/embed $(if $(DEVICES),$(or $(RUNS),1000) '$(DEVICES)',$(RUNS)) >$B/bench/embed.txt
 	BENCH_COMMAND="$(if $(EMBED_QUICK),EMBED_QUICK=1 )make bench-embed$(if $(DEVICES), DEVICES='$(DEVICES)')" \
 	  python3 bench/figures.py $B $(if $(DEVICES),$(EMBED_ON)gpu,embed) $(EMBED_TARGETS) <$B/bench/embed.txt
-NVCC ?= nvcc
-TAXED := static counter plan mgws
-bench-tax: all ## cost of a task of each scheduler on a GPU, against launches of the same body
-	@mkdir -p $B/bench
-	$(NVCC) -O3 -std=c++20 -arch=native -I$B/include bench/gpu_tax.cu -L$B -lgpuloom -Xlinker -rpath=$(abspath $B) -o $B/bench/gpu_tax
-	$B/bench/gpu_tax $B $(or $(REPEATS),20) >$B/bench/tax.txt
-	BENCH_COMMAND='make bench-tax' python3 bench/figures.py $B tax $(foreach s,$(TAXED),handoff_$(s)_us '<=' 0.6 tax_$s '<=' 1.03) <$B/bench/tax.txt
-.PHONY: bench-embed bench-tax
+.PHONY: bench-embed
 $B/bench/comm: bench/comm.c $B/libgpuloom.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)

@@ -414,6 +414,7 @@ t_meet() {
 t_collectives() { # allreduce of bfloat16 in a CUDA graph, launch of the node included; NVLink multicast is off for all
 	libraries
 	on=$(devices "$gpus" | tr @ ' ')
+	targets=$(for bytes in 16 1024 4096 16384 65536 262144 1048576 8388608 67108864; do echo "comm${gpus}_${bytes}_to_fastest <= 1"; done)
 	collected collectives-$gpus in_turns "$D/comm" "$B/plugins" cuda 67108864 "$gpus"
 }
 # in_turns COMMAND...: adds the number of ranks to the names of bench/comm, and the ratios to the fastest rival of each turn.
