@@ -52,7 +52,7 @@ known=$(git rev-parse HEAD 2>/dev/null) || known=
 # The document of a comparison.
 expect 0 '' "$G" compare conf/memset.ini --set workload.memset.tasks=100 --vary scheduler.use=static,mgws --blocks 7 \
 	--samples-per-block 2 --spread 0s --bar 'memset_to_static: seconds(static) / seconds(mgws) >= 0.0001' \
-	--bar 'exit_ns_counter: exit_ns(mgws)' --bar 'no_such_figure: seconds(mgws)' --json "$tmp/tasks-x.json"
+	--bar 'contains_two_workers: seconds(mgws) / seconds(static)' --bar 'no_such_figure: seconds(mgws)' --json "$tmp/tasks-x.json"
 sed -i 's/"load_1m":[[:space:]]*[0-9.e+-]*/"load_1m": 7.25/; s/"revision":[[:space:]]*"[^"]*"/"revision": "'"$known"'-dirty"/' "$tmp/tasks-x.json"
 expect 1 'tasks-x.json: its revision is .*-dirty: commit, build and measure again' "$keep" $mine "$tmp/tasks-x.json" --machine A
 sed -i "s/$known-dirty/$known/" "$tmp/tasks-x.json"
@@ -69,18 +69,18 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, '$root/bench')
 import figures
-figures.bar('uts_T1_to_tbb', [11, 12.5, 14, 12, 13, 12.25], '<=', 60)
-figures.bar('uts_T1_to_gomp', [1, 2, 3, 4, 5], '<=', 60)
-figures.bar('uts_T1_to_libomp', [], '<=', 60)
+figures.bar('join_to_tbb', [11, 12.5, 14, 12, 13, 12.25], '<=', 60)
+figures.bar('fib_to_tbb', [1, 2, 3, 4, 5], '<=', 60)
+figures.bar('memset_static_to_loop', [], '<=', 60)
 figures.count('memset_to_tbb', 3, 200, '<=', 0.05)
 figures.finish('b/bench/mine.json')
 PY
-grep -q '^bar uts_T1_to_tbb 12.38 <= 60 ok$' "$tmp/bench.txt" || fail 'the bar of a list of values'
-grep -q '^bar uts_T1_to_libomp - <= 60 missing$' "$tmp/bench.txt" || fail 'a bar without values'
+grep -q '^bar join_to_tbb 12.38 <= 60 ok$' "$tmp/bench.txt" || fail 'the bar of a list of values'
+grep -q '^bar memset_static_to_loop - <= 60 missing$' "$tmp/bench.txt" || fail 'a bar without values'
 sed -i "s/\"revision\": \"[^\"]*\"/\"revision\": \"$known\"/" "$tmp/b/bench/mine.json"
 expect 0 'kept 2 figures' "$keep" $mine "$tmp/b/bench/mine.json" --machine H
-grep -q 'not kept, as it has no interval: uts_T1_to_gomp, 5 values' "$tmp/err" || fail 'a figure of 5 values'
-row uts_T1_to_tbb '\| 12.38 \| 11 to 14 \| 6 \| <= 60 \| \[mine\]'
+grep -q 'not kept, as it has no interval: fib_to_tbb, 5 values' "$tmp/err" || fail 'a figure of 5 values'
+row join_to_tbb '\| 12.38 \| 11 to 14 \| 6 \| <= 60 \| \[mine\]'
 row memset_to_tbb '\| 0.015 \| 0.003104 to 0.04321 \| 200 \| <= 0.05 '
 printf 'table\nsample join_to_tbb %s\n' 1 2 3 4 5 6 >"$tmp/samples"
 expect 0 '^bar join_to_tbb 3.5 >= 3 ok$' env PYTHONDONTWRITEBYTECODE=1 python3 bench/figures.py "$tmp/b" some join_to_tbb '>=' 3 <"$tmp/samples"
