@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures what a scheduler costs per task on a GPU (make bench-tax). The tasks are equal, and a task reads its part of a large
+/* Measures what a scheduler costs per task on a GPU (bench/gpu.sh cost). The tasks are equal, and a task reads its part of a large
  * buffer.
  *
  *   gpu_tax BUILD [TURNS]         uses the plug-ins of BUILD

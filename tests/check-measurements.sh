@@ -83,7 +83,7 @@ grep -q 'not kept, as it has no interval: fib_to_tbb, 5 values' "$tmp/err" || fa
 row join_to_tbb '\| 12.38 \| 11 to 14 \| 6 \| <= 60 \| \[mine\]'
 row memset_to_tbb '\| 0.015 \| 0.003104 to 0.04321 \| 200 \| <= 0.05 '
 printf 'table\nsample join_to_tbb %s\n' 1 2 3 4 5 6 >"$tmp/samples"
-expect 0 '^bar join_to_tbb 3.5 >= 3 ok$' env PYTHONDONTWRITEBYTECODE=1 python3 bench/figures.py "$tmp/b" some join_to_tbb '>=' 3 <"$tmp/samples"
+expect 0 '^bar join_to_tbb 3.5 >= 3 ok$' sh -c "PYTHONDONTWRITEBYTECODE=1 python3 bench/figures.py $tmp/b some join_to_tbb '>=' 3 <$tmp/samples"
 printf 'nothing\n' >"$tmp/out.txt"
 expect 1 'not a document' "$keep" $mine "$tmp/out.txt" --machine A
 finish

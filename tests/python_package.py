@@ -142,10 +142,6 @@ class Documents(unittest.TestCase):
                 if "hostile" in file:
                     with self.assertRaisesRegex(ValueError, "lacks parts"):
                         gpuloom.frame(document, pandas=False)
-                elif file.endswith("measurements.json"):  # the figures of docs/measurements.md
-                    with self.assertRaisesRegex(ValueError, "has no samples"):
-                        gpuloom.frame(document, pandas=False)
-                    self.assertGreater(len(document["runs"]), 30)
                 else:
                     self.assertGreater(len(gpuloom.frame(document, pandas=False)), 0)
         with open("cut.gz", "wb") as f:

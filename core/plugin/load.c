@@ -124,12 +124,9 @@ static int check_descriptor(const char *path, const struct loom_manifest *note, 
 				"%s: the descriptor of plug-in '%s' has %zu bytes, plug-in ABI %u needs %zu; rebuild "
 				"it against gpuloom %s's headers",
 				loom__shown(path), identity.name, self.size, LOOM_ABI, LEAST_SIZE, loom_version());
-	if (!rc)
-		rc = check_kind(path, &identity, kind, err);
-	if (!rc)
-		rc = check_strings(path, &self, err);
-	if (!rc)
-		rc = loom__offer_check(path, &self, err);
+	rc = rc ? rc : check_kind(path, &identity, kind, err);
+	rc = rc ? rc : check_strings(path, &self, err);
+	rc = rc ? rc : loom__offer_check(path, &self, err);
 	return rc;
 }
 
@@ -187,10 +184,8 @@ int loom__plugin_load(const char *path, enum loom_kind kind, const struct loom_p
 {
 	char *real;
 	int rc = loom__plugin_real(path, &real, err);
-	if (!rc)
-		rc = loom__trusted(real, err);
-	if (!rc)
-		rc = load(real, kind, out, err);
+	rc = rc ? rc : loom__trusted(real, err);
+	rc = rc ? rc : load(real, kind, out, err);
 	free(real);
 	return rc;
 }

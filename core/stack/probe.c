@@ -52,17 +52,14 @@ static int probe_once(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 		launch.device = started;
 		rc = s->device[started].ops->launch(s->device[started].self, &launch, err);
 	}
-	if (!rc)
-		rc = loom__sample_begin(s, 0, timeout_ns, err);
-	if (!rc)
-		rc = loom__sample_end(s, UINT64_MAX, err);
+	rc = rc ? rc : loom__sample_begin(s, 0, timeout_ns, err);
+	rc = rc ? rc : loom__sample_end(s, UINT64_MAX, err);
 	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_RETIRE, __ATOMIC_RELEASE);
 	for (uint32_t d = 0; d < started; d++) {
 		int ended = s->device[d].ops->retire(s->device[d].self, PROBE_TIMEOUT_NS, rc ? NULL : err);
 		rc = rc ? rc : ended;
 	}
-	if (!rc)
-		rc = loom__images_copy(s, 0, err);
+	rc = rc ? rc : loom__images_copy(s, 0, err);
 	return rc;
 }
 
