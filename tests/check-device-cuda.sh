@@ -287,6 +287,6 @@ run mgws memset 4 'nvrtc = in' none --set device.cuda.nvrtc=/nonexistent/libnvrt
 refused_runs
 
 # Variants that fill the GPU take turns on it: the workers of one would wait for ever for those of another to leave.
-expect 0 'static ' env FAKE_GPU=atomics "$G" compare "$tmp/gpu.ini" --set run.workload=memset --vary scheduler.use=mgws,static \
+expect 0 'static ' env FAKE_GPU=atomics FAKE_ROOM=1 "$G" compare "$tmp/gpu.ini" --set run.workload=memset --vary scheduler.use=mgws,static \
 	--blocks 2 --samples-per-block 2 --spread 0s --aa
 finish
