@@ -4,7 +4,6 @@
  * on threads of the host (fake_blocks.h). So the drivers test a device with the real core, the real kernel and real
  * policies.
  *
- * FAKE_ROOM         if set, kernels that fill the GPU start one after the other (fake_blocks.h)
  * FAKE_GPU          an error or a kind of machine: none, init, no-gpu, two-gpus, old-gpu, atomics (native with the
  *                   CPU), hang (a worker ignores the stop flag), die (the kernel fails during a sample), small
  *                   (fewer blocks are resident than promised), no-words (streams neither set nor wait for words),
