@@ -100,6 +100,10 @@ $1: $2($of)${by:+ / $2($by)}${5:+ $5 $6}"
 		[ -n "$dry" ] || echo "bar $1 - ${5:-} ${6:-} missing" >>"$lines"
 	fi
 }
+# figure NAME METRIC OF: METRIC(OF) without a target; nothing if OF is not here.
+figure() {
+	[ -z "$(those "$3")" ] || bar "$1" "$2" "$3"
+}
 # compare TABLE [OPTION...]: runs the variants, and prints their table.
 compare() {
 	table=$1 begun=$(date +%s)
@@ -245,7 +249,7 @@ t_messages() { # 8 bytes to the own rank, from the fire to the word that its wor
 		bar ${one}_to_gputn one_way_p50 $one gputn '>=' 1
 	done
 	bar gputn_one_way_us one_way_p50 gputn
-	compare messages --metric one_way_p50
+	compare messages --metric one_way_p50 --allow-mismatch=clock
 }
 t_requests() {
 	common='run.workload=requests_storm qos.use=monolithic workload.requests_storm.service=nothing workload.requests.settle=0'
@@ -260,64 +264,57 @@ t_requests() {
 	own all
 	bar request_some_per_s requests_per_s some
 	bar request_all_per_s requests_per_s all
-	compare requests-many --metric seconds,requests_per_s --derive 'requests_per_s = 4000000 / seconds [requests/s, more]'
+	compare requests-many --metric seconds,requests_per_s
 }
 t_waits() { # from the release by a CPU until its consumer on the GPU goes on, beside warps that compute
 	compiled gpu_link -I"$here"
-	common="run.devices=cpu:0@cuda:0 scheduler.use= termination.use= run.workload=resume device.cpu.workers=1
+	resume="run.devices=cpu:0@cuda:0 scheduler.use= termination.use= run.workload=resume device.cpu.workers=1
 		device.cuda.worker=warp device.cuda.warps=16 device.cuda.workers=$((32 * sms)) workload.resume.of=16
-		workload.resume.computing=8 workload.resume.work=4000 workload.resume.iterations=$((160 * sms))"
+		workload.resume.computing=8 workload.resume.work=4000 workload.resume.iterations=$((160 * sms))" common=$resume
 	for one in poll backoff warp; do own $one sync.use=$one workload.resume.waiters=8; done
 	rival round-trip resumed_p50:less:ns round_trip_us 1e3 "$program" round_trip_us
 	bar resume_to_round_trip resumed_p50 warp round-trip '<=' 2
 	bar resume_warp_to_poll resumed_p50 warp poll
 	compare waits --metric resumed_p50
+	common=$resume
 	own beside sync.use=warp workload.resume.waiters=8
 	own alone sync.use=warp workload.resume.waiters=0
 	bar resume_computing compute_s alone beside '>=' 0.98
 	compare waits-beside --metric compute_s
 }
-# Attention of sequences with different lengths, and experts with different numbers of tokens, beside bench/rivals. The server of
-# the rivals in PyTorch and Triton makes them once, and answers with a sample at a time.
+# Attention of sequences with different lengths, and experts with different numbers of tokens, beside bench/rivals. `redrawn`: each
+# sample of a rival has other lengths, and its plan is in the clock; gpuloom's tasks then read the lengths on the GPU (known = device).
 t_uneven() {
-	socket=$D/rivals.sock jobs=$D/rivals.txt laws=${UNEVEN_LAWS:-equal zipf two} skews=${UNEVEN_SKEWS:-equal zipf}
+	laws=${UNEVEN_LAWS:-equal zipf two} skews=${UNEVEN_SKEWS:-equal zipf hot_one} fixed=${UNEVEN_RIVALS:-padded cudnn flex nested varlen triton}
 	compiled gpu_uneven
-	{
-		for law in $laws; do
-			for one in ${UNEVEN_RIVALS:-padded flex varlen triton}; do echo "${law}_$one attention.$one law=$law"; done
-		done
-		for skew in $skews; do
-			for one in grouped padded; do echo "${skew}_experts_$one experts.$one skew=$skew"; done
-		done
-	} >"$jobs"
-	if [ -z "$dry" ]; then
-		rm -f "$socket"
-		python3 "$here/rivals/serve.py" "$socket" "$jobs" >"$D/rivals.log" 2>&1 &
-		server=$!
-		trap 'kill $server 2>/dev/null' EXIT
-		until grep -q '^ready' "$D/rivals.log"; do
-			kill -0 $server 2>/dev/null || { echo "left out: PyTorch's rivals: $(tail -n 1 "$D/rivals.log")" >&2; break; }
-			sleep 1
-		done
-		grep '^#' "$D/rivals.log" >&2
-	fi
+	served
 	for law in $laws; do
 		python3 -c "import sys; sys.path.insert(0, '$here/rivals'); import laws
 print(*laws.lengths('$law', 2048, 64, 1), sep='\n')" >"$D/lengths-$law"
+		common="run.workload=ragged run.seed=1 workload.ragged.law=$law workload.ragged.sequences=64 workload.ragged.length=2048
+			workload.ragged.heads=32 workload.ragged.kv_heads=8 workload.ragged.dim=128 device.cuda.lanes=128"
+		shape=$common
 		for one in 'plan 4096' 'mgws 1024' 'static 1024' 'counter 1024'; do
-			own "${one% *}" run.workload=ragged run.seed=1 scheduler.use="${one% *}" workload.ragged.law="$law" \
-				workload.ragged.sequences=64 workload.ragged.length=2048 workload.ragged.heads=32 \
-				workload.ragged.kv_heads=8 workload.ragged.dim=128 workload.ragged.chunk="${one#* }" device.cuda.lanes=128
-			bar ragged_${law}_${one% *} bytes_per_s "${one% *}"
+			own "${one% *}" scheduler.use="${one% *}" workload.ragged.chunk="${one#* }"
+			figure ragged_${law}_${one% *} bytes_per_s "${one% *}"
 		done
 		for one in counter grid; do other plain-$one "$program $one $D/lengths-$law 1024"; done
-		for one in ${UNEVEN_RIVALS:-padded flex varlen triton}; do
-			[ -n "$dry" ] || ! "$here/rivals/ask.py" "$socket" ${law}_$one >"$D/rivals.one" 2>&1 || other $one "$here/rivals/ask.py $socket ${law}_$one"
+		for one in $fixed; do
+			asked $one ${law}_$one
+			figure ragged_${law}_$one seconds $one
 		done
 		bar ragged_${law}_to_plain seconds 'plain-counter|plain-grid' 'plan|mgws|static|counter' '>=' 1
-		bar ragged_${law}_to_libraries seconds 'padded|flex|varlen|triton' 'plan|mgws|static|counter' '>=' 1
-		for one in padded flex varlen triton; do bar ragged_${law}_$one seconds $one; done
-		compare uneven-$law --metric seconds
+		bar ragged_${law}_to_libraries seconds "$(echo $fixed | tr ' ' '|')" 'plan|mgws|static|counter' '>=' 1
+		compare uneven-$law --metric seconds,bytes_per_s
+		[ $law != equal ] || continue
+		common=$shape
+		for one in mgws counter; do own $one scheduler.use=$one workload.ragged.known=device workload.ragged.chunk=1024; done
+		for one in padded flex varlen triton; do
+			asked $one ${law}_redrawn_$one
+			figure ragged_${law}_redrawn_$one seconds $one
+		done
+		bar ragged_${law}_redrawn_to_libraries seconds 'padded|flex|varlen|triton' 'mgws|counter' '>=' 1
+		compare uneven-$law-redrawn --metric seconds
 	done
 	for skew in $skews; do
 		for one in counter plan mgws; do
@@ -326,13 +323,40 @@ print(*laws.lengths('$law', 2048, 64, 1), sep='\n')" >"$D/lengths-$law"
 				workload.experts.checked=4 device.cuda.lanes=128
 		done
 		for one in grouped padded; do
-			[ -n "$dry" ] || ! "$here/rivals/ask.py" "$socket" ${skew}_experts_$one >"$D/rivals.one" 2>&1 ||
-				other $one "$here/rivals/ask.py $socket ${skew}_experts_$one"
+			asked $one ${skew}_experts_$one
+			figure experts_${skew}_$one seconds $one
 		done
 		bar experts_${skew}_to_libraries seconds 'grouped|padded' 'counter|plan|mgws' '>=' 0.9
 		compare uneven-experts-$skew --metric seconds
 	done
-	[ -n "$dry" ] || kill $server 2>/dev/null
+}
+# served: starts the server of the rivals in PyTorch and Triton, which makes them once, and answers with a sample at a time.
+served() {
+	[ -n "$dry" ] || return 0
+	socket=$D/rivals.sock
+	{
+		for law in $laws; do
+			for one in $fixed; do echo "${law}_$one attention.$one law=$law"; done
+			for one in padded flex varlen triton; do echo "${law}_redrawn_$one attention.$one law=$law lengths=redrawn"; done
+		done
+		for skew in $skews; do
+			for one in grouped padded; do echo "${skew}_experts_$one experts.$one skew=$skew"; done
+		done
+	} >"$D/rivals.txt"
+	rm -f "$socket"
+	python3 "$here/rivals/serve.py" "$socket" "$D/rivals.txt" >"$D/rivals.log" 2>&1 &
+	server=$!
+	trap 'kill $server 2>/dev/null' EXIT
+}
+# asked NAME JOB: a variant whose samples are the server's, if it has made this job.
+asked() {
+	[ -z "$dry" ] || return 0
+	until grep -q '^ready' "$D/rivals.log" || ! kill -0 $server 2>/dev/null; do sleep 1; done
+	if "$here/rivals/ask.py" "$socket" "$2" >"$D/rivals.one" 2>&1; then
+		other "$1" "$here/rivals/ask.py $socket $2"
+	else
+		echo "left out: $(tail -n 1 "$D/rivals.one")" >&2
+	fi
 }
 # collected NAME COMMAND... [-- FIGURE RELATION TARGET...]: a program that takes turns itself and prints lines `sample`.
 collected() {
@@ -416,6 +440,9 @@ t_collectives() { # allreduce of bfloat16 in a CUDA graph, launch of the node in
 	on=$(devices "$gpus" | tr @ ' ')
 	targets=$(for bytes in 16 1024 4096 16384 65536 262144 1048576 8388608 67108864; do echo "comm${gpus}_${bytes}_to_fastest <= 1"; done)
 	collected collectives-$gpus in_turns "$D/comm" "$B/plugins" cuda 67108864 "$gpus"
+	# PyTorch's symmetric memory needs processes of its own, so it takes no turns with the others.
+	python3 -c 'import torch' 2>/dev/null || { echo "left out: PyTorch's symmetric memory: no PyTorch" >&2; return; }
+	collected collectives-torch-$gpus in_turns python3 "$here/rivals/sums.py" "$gpus"
 }
 # in_turns COMMAND...: adds the number of ranks to the names of bench/comm, and the ratios to the fastest rival of each turn.
 in_turns() {
