@@ -351,7 +351,6 @@ served() {
 # asked NAME JOB: a variant whose samples are the server's, if it has made this job.
 asked() {
 	[ -z "$dry" ] || return 0
-	until grep -q '^ready' "$D/rivals.log" || ! kill -0 $server 2>/dev/null; do sleep 1; done
 	if "$here/rivals/ask.py" "$socket" "$2" >"$D/rivals.one" 2>&1; then
 		other "$1" "$here/rivals/ask.py $socket $2"
 	else
@@ -481,6 +480,7 @@ dry=yes
 all_tables
 find "$confs" -name '*.ini' | xargs grep -L '^workload = exec' | grep -v -- '-job.ini' |
 	xargs -P "$(nproc)" -I{} timeout 120 "$G" run {} --quiet --samples 1 --set run.warmup=0 >"$D/gpu-programs.txt" 2>&1
+[ -z "${server-}" ] || until grep -q '^ready' "$D/rivals.log" || ! kill -0 $server 2>/dev/null; do sleep 1; done
 dry= folder=0
 all_tables
 echo
