@@ -286,7 +286,8 @@ run mgws memset 2 "unknown key 'nvrtc' in .device.gpu.; it belongs in .device.cu
 run mgws memset 4 'nvrtc = in' none --set device.cuda.nvrtc=/nonexistent/libnvrtc.so
 refused_runs
 
-# Variants that fill the GPU take turns on it: the workers of one would wait for ever for those of another to leave.
-expect 0 'static ' env FAKE_GPU=atomics FAKE_ROOM=1 "$G" compare "$tmp/gpu.ini" --set run.workload=memset --vary scheduler.use=mgws,static \
-	--blocks 2 --samples-per-block 2 --spread 0s --aa
+# Variants that fill the GPU take turns on it: the workers of one would wait for ever for those of another to leave. When all stacks are
+# opened again, no stack frees memory while workers of another one run, because the driver would wait for them.
+expect 0 'static ' env FAKE_GPU=atomics FAKE_ROOM=1 timeout -k 5 60 "$G" compare "$tmp/gpu.ini" --set run.workload=memset \
+	--vary scheduler.use=mgws,static --blocks 8 --openings 8 --samples-per-block 2 --spread 0s --aa
 finish

@@ -151,12 +151,12 @@ static int warm_all(struct loom__interleave *x, struct loom_error *err)
 }
 
 /* Opens all stacks again, in random order. All stacks are closed before the first is opened, so that any variant can
- * get the memory of any other variant. */
+ * get the memory of any other variant. The kernel that holds a GPU ends first, because drivers wait for kernels when they
+ * free memory, also that of another stack. */
 static int reopen_all(struct loom__interleave *x, uint32_t number, unsigned *order, struct loom_error *err)
 {
-	int rc = 0;
+	int rc = release_gpu(x, NULL, err);
 	loom__stats_block_order(~x->design.seed, number, LOOM__STATS_RANDOM, x->arms, order);
-	x->holder = NULL;
 	for (int open = 0; open < 2; open++)
 		for (unsigned a = 0; a < x->arms && !rc; a++)
 			rc = x->reopen(x->arg, x, order[a], open, err);

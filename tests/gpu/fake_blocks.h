@@ -201,14 +201,21 @@ static void *block_main(void *arg)
 	return NULL;
 }
 
-/* With FAKE_ROOM in the environment a kernel starts when its blocks fit beside those of other kernels, which may never be, as on
- * a GPU. The GPUs of the fake driver share their room. */
+/* With FAKE_ROOM in the environment a kernel starts when its blocks fit beside those of other kernels, which may never be, and
+ * a call that frees memory waits until no kernel runs, as on a GPU. The GPUs of the fake driver share their room. */
 static uint32_t resident_blocks;
 enum { FAKE_MULTIPROCESSORS = 2, FAKE_BLOCKS = 4 }; /* FAKE_BLOCKS: most blocks of a multiprocessor */
 
 static uint32_t fake_room(void)
 {
 	return FAKE_MULTIPROCESSORS * FAKE_BLOCKS * (wrong("two-gpus") || fake_has_ranks() ? 2 : 1);
+}
+
+/* Called before memory is freed. */
+static void await_kernels(void)
+{
+	while (getenv("FAKE_ROOM") && __atomic_load_n(&resident_blocks, __ATOMIC_ACQUIRE))
+		usleep(50);
 }
 
 static void await_room(uint32_t blocks, const uint32_t *failed)

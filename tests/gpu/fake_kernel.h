@@ -398,6 +398,7 @@ static void fake_flushed(const char *at, size_t bytes)
 
 FAKE_FN void fake_device_free(void *at)
 {
+	await_kernels();
 	FAKE_LOCKED();
 	for (int i = 0; i < 64; i++)
 		if (fake_owned[i].at == at && at) {
