@@ -7,8 +7,9 @@
 # Writes BUILD/bench/gpu-TABLE*.json, which bench/keep reads, and ends with `bar NAME VALUE >=|<= TARGET ok|short` and
 # `figure NAME VALUE`.
 #
-# BLOCKS (20) is the number of blocks; BUDGET (45s) is the time after which a comparison begins no further block, and LIMIT (120)
-# the seconds after which it is stopped. GPUS is the number of GPUs (those here).
+# OPENINGS (7) is how often all stacks are opened, each of which gives a value of a figure; BLOCKS is the number of blocks, three for
+# each opening, or one if a sample takes long: a start of a program, for example. BUDGET (90s) is the time after which a comparison
+# begins no further block, and LIMIT (150) the seconds after which it is stopped. GPUS is the number of GPUs (those here).
 # NVCC compiles the rivals in bench/*.cu for this GPU into BUILD/bench; a program that is there already is used.
 # In each table, `own`, `job` and `rival` add a variant, `bar` and `figure` a value, and `compare` runs the variants.
 set -u
@@ -23,7 +24,7 @@ sms=$(echo "$doctor" | sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1
 tables=${*:-tasks trees rivals byhand contains both barriers reduce triggers messages requests waits cost uneven $([ "$gpus" -lt 2 ] || echo scale oneway meet collectives)}
 lines=$D/gpu.lines
 : >"$lines"
-list= bars= have= common= dry= folder=0 # folder: each comparison has its confs in one of its own
+list= bars= have= common= slow= dry= folder=0 # folder: each comparison has its confs in one of its own
 mkdir -p "$confs/0"
 
 # conf NAME SETTING...: writes a conf with these settings, SECTION.KEY=VALUE. A later value of a key replaces an earlier one.
@@ -60,6 +61,7 @@ own() {
 	conf "$variant" run.devices=cuda:0 run.warmup=1 run.timeout=60s device.cpu.oversubscribe=yes transport.use=p2p \
 		scheduler.use=mgws termination.use=counter $common "$@"
 	add "$variant"
+	[ -z "$dry" ] || echo "run $confs/$folder/$variant.ini" >>"$D/gpu-programs.txt"
 }
 # job NAME RANKS METRIC,... SETTING...: a job of several ranks, started once for each sample.
 job() {
@@ -67,9 +69,8 @@ job() {
 	shift 3
 	conf "$variant-job" run.devices=cuda:0 run.warmup=1 run.samples=5 run.timeout=60s device.cpu.oversubscribe=yes \
 		transport.use=p2p scheduler.use=mgws termination.use=counter $common "$@"
-	conf "$variant" run.workload=exec run.devices=cpu:0 run.warmup=0 run.timeout=120s device.cpu.workers=1 transport.use=host \
-		"workload.exec.command=$here/job $metrics $G run -n $ranks $confs/$folder/$variant-job.ini"
-	add "$variant"
+	other "$variant" "$here/job $metrics $G run -n $ranks $confs/$folder/$variant-job.ini"
+	[ -z "$dry" ] || echo "run -n $ranks $confs/$folder/$variant-job.ini" >>"$D/gpu-programs.txt"
 }
 # rival NAME METRIC LINE FACTOR PROGRAM [ARGUMENT...]: a program that prints `LINE VALUE` (bench/one), if it is here.
 rival() {
@@ -83,6 +84,7 @@ other() {
 	conf "$1" run.workload=exec run.devices=cpu:0 run.warmup=0 run.timeout=60s device.cpu.workers=1 transport.use=host \
 		"workload.exec.command=$2"
 	add "$1"
+	slow=yes
 }
 # those NAME|NAME...: prints those of the variants that are here.
 those() {
@@ -106,15 +108,16 @@ figure() {
 }
 # compare TABLE [OPTION...]: runs the variants, and prints their table.
 compare() {
-	table=$1 begun=$(date +%s)
+	table=$1 begun=$(date +%s) openings=${OPENINGS:-7}
+	[ -n "$slow" ] && blocks=$openings || blocks=$((3 * openings))
 	shift
 	[ -n "$dry" ] || (
 		IFS='
 '
 		for one in $bars; do set -- "$@" --bar "$one"; done
 		IFS=' '
-		timeout -k 5 "${LIMIT:-120}" "$G" compare $list --allow-mismatch=workload --blocks "${BLOCKS:-20}" \
-			${OPENINGS:+--openings $OPENINGS} --samples-per-block 2 --budget "${BUDGET:-45s}" --spread 0 --json "$D/gpu-$table.json" "$@"
+		timeout -k 5 "${LIMIT:-150}" "$G" compare $list --allow-mismatch=workload --blocks "${BLOCKS:-$blocks}" \
+			--openings "$openings" --samples-per-block 2 --budget "${BUDGET:-90s}" --spread 0 --json "$D/gpu-$table.json" "$@"
 	) >"$D/gpu-$table.txt" || echo "gpu-$table: no comparison" >&2
 	if [ -z "$dry" ]; then
 		echo
@@ -122,7 +125,7 @@ compare() {
 		grep '^bar \|^figure ' "$D/gpu-$table.txt" >>"$lines"
 		echo "gpu-$table: $(($(date +%s) - begun)) s" >&2
 	fi
-	list= bars= have= common= folder=$((folder + 1))
+	list= bars= have= common= slow= folder=$((folder + 1))
 	mkdir -p "$confs/$folder"
 }
 # compiled NAME [FLAG...]: compiles bench/NAME.cu, unless BUILD/bench has it, and sets $program.
@@ -159,6 +162,7 @@ t_trees() {
 	done
 	own T1-worker run.workload=uts workload.uts.tree=T1
 	bar uts_worker_T1_nodes_per_s tasks_per_s T1-worker
+	slow=yes
 	compare trees --metric tasks_per_s
 }
 t_rivals() { # tasks that spawn tasks, as others run them on a GPU: bench/gpu_rivals.cu
@@ -166,10 +170,10 @@ t_rivals() { # tasks that spawn tasks, as others run them on a GPU: bench/gpu_ri
 	for what in 'fib workload.fib.n=32' 'uts workload.uts.tree=T1L'; do
 		name=${what% *}
 		own mgws run.workload=$name ${what#* } scheduler.granularity=lane
-		for one in global tail levels $([ $name = fib ] || echo broker); do # the ring of `broker` ends after 5 s on fib
+		for one in global tail levels; do # the ring of `broker` ends after 5 s
 			rival $one tasks_per_s:more:tasks/s tasks_per_s 1 "$program" $name $one
 		done
-		bar ${name}_to_best_rival tasks_per_s mgws 'global|tail|levels|broker' '>=' 1
+		bar ${name}_to_best_rival tasks_per_s mgws 'global|tail|levels' '>=' 1
 		compare rivals-$name --metric tasks_per_s
 	done
 }
@@ -194,8 +198,8 @@ t_contains() { # the floor is a kernel that searches without tasks
 	compare contains
 }
 t_both() { # a CPU worker beside the GPU in one run
-	for what in 'memset workload.memset.tasks=33554432' 'fib workload.fib.n=36' 'uts workload.uts.tree=T1'; do
-		name=${what% *}
+	for what in 'memset workload.memset.tasks=16777216' 'fib workload.fib.n=36' 'uts workload.uts.tree=T1L'; do
+		name=${what% *} slow=yes
 		common="run.workload=$name ${what#* } scheduler.granularity=lane termination.use=hcounter device.cpu.workers=1"
 		own alone
 		own both 'run.devices=cpu:0 cuda:0'
@@ -226,11 +230,11 @@ t_reduce() {
 		compare reduce-$floats --metric by_$way
 	done
 }
-t_triggers() { # triggers that the NIC counted; the floor is the rate of the link for stores of the same kind
+t_triggers() { # most of them pass through the NIC in the time; the floor is the rate of the link for stores of the same kind
 	compiled gpu_link -I"$here"
-	common='run.workload=msgrate trigger.use=gputn trigger.provider=shm trigger.stamp=yes trigger.slots=16384
+	common='run.workload=msgrate trigger.use=gputn trigger.provider=shm trigger.slots=16384
 		trigger.posts=16384 trigger.tags=32768 workload.msgrate.operation=count workload.msgrate.per=1000'
-	nic=trigger.taken_per_s
+	nic=triggers_per_s
 	own lane device.cuda.workers=1 workload.msgrate.fires=1000000
 	own warp device.cuda.workers=1 workload.msgrate.by=item workload.msgrate.fires=1000000
 	own all device.cuda.workers=$sms workload.msgrate.by=mixed workload.msgrate.fires=100000
@@ -270,7 +274,7 @@ t_waits() { # from the release by a CPU until its consumer on the GPU goes on, b
 	compiled gpu_link -I"$here"
 	resume="run.devices=cpu:0@cuda:0 scheduler.use= termination.use= run.workload=resume device.cpu.workers=1
 		device.cuda.worker=warp device.cuda.warps=16 device.cuda.workers=$((32 * sms)) workload.resume.of=16
-		workload.resume.computing=8 workload.resume.work=4000 workload.resume.iterations=$((160 * sms))" common=$resume
+		workload.resume.computing=8 workload.resume.work=4000 workload.resume.iterations=$((16 * sms))" common=$resume
 	for one in poll backoff warp; do own $one sync.use=$one workload.resume.waiters=8; done
 	rival round-trip resumed_p50:less:ns round_trip_us 1e3 "$program" round_trip_us
 	bar resume_to_round_trip resumed_p50 warp round-trip '<=' 2
@@ -285,16 +289,16 @@ t_waits() { # from the release by a CPU until its consumer on the GPU goes on, b
 # Attention of sequences with different lengths, and experts with different numbers of tokens, beside bench/rivals. `redrawn`: each
 # sample of a rival has other lengths, and its plan is in the clock; gpuloom's tasks then read the lengths on the GPU (known = device).
 t_uneven() {
-	laws=${UNEVEN_LAWS:-equal zipf two} skews=${UNEVEN_SKEWS:-equal zipf hot_one} fixed=${UNEVEN_RIVALS:-padded cudnn flex nested varlen triton}
+	laws=${UNEVEN_LAWS-zipf two equal} skews=${UNEVEN_SKEWS-zipf hot_one equal} fixed=${UNEVEN_RIVALS:-padded cudnn flex nested varlen triton}
 	compiled gpu_uneven
 	served
 	for law in $laws; do
 		python3 -c "import sys; sys.path.insert(0, '$here/rivals'); import laws
 print(*laws.lengths('$law', 2048, 64, 1), sep='\n')" >"$D/lengths-$law"
 		common="run.workload=ragged run.seed=1 workload.ragged.law=$law workload.ragged.sequences=64 workload.ragged.length=2048
-			workload.ragged.heads=32 workload.ragged.kv_heads=8 workload.ragged.dim=128 device.cuda.lanes=128"
+			workload.ragged.heads=32 workload.ragged.kv_heads=8 workload.ragged.dim=128 workload.ragged.checked=2 device.cuda.lanes=128"
 		shape=$common
-		for one in 'plan 4096' 'mgws 1024' 'static 1024' 'counter 1024'; do
+		for one in 'plan 4096' 'counter 1024'; do
 			own "${one% *}" scheduler.use="${one% *}" workload.ragged.chunk="${one#* }"
 			figure ragged_${law}_${one% *} bytes_per_s "${one% *}"
 		done
@@ -303,8 +307,8 @@ print(*laws.lengths('$law', 2048, 64, 1), sep='\n')" >"$D/lengths-$law"
 			asked $one ${law}_$one
 			figure ragged_${law}_$one seconds $one
 		done
-		bar ragged_${law}_to_plain seconds 'plain-counter|plain-grid' 'plan|mgws|static|counter' '>=' 1
-		bar ragged_${law}_to_libraries seconds "$(echo $fixed | tr ' ' '|')" 'plan|mgws|static|counter' '>=' 1
+		bar ragged_${law}_to_plain seconds 'plain-counter|plain-grid' 'plan|counter' '>=' 1
+		bar ragged_${law}_to_libraries seconds "$(echo $fixed | tr ' ' '|')" 'plan|counter' '>=' 1
 		compare uneven-$law --metric seconds,bytes_per_s
 		[ $law != equal ] || continue
 		common=$shape
@@ -317,7 +321,7 @@ print(*laws.lengths('$law', 2048, 64, 1), sep='\n')" >"$D/lengths-$law"
 		compare uneven-$law-redrawn --metric seconds
 	done
 	for skew in $skews; do
-		for one in counter plan mgws; do
+		for one in counter plan; do
 			own $one run.workload=experts run.seed=1 scheduler.use=$one workload.experts.experts=64 workload.experts.tokens=256 \
 				workload.experts.dim=1024 workload.experts.hidden=2048 workload.experts.skew=$skew workload.experts.rows=128 \
 				workload.experts.checked=4 device.cuda.lanes=128
@@ -326,7 +330,7 @@ print(*laws.lengths('$law', 2048, 64, 1), sep='\n')" >"$D/lengths-$law"
 			asked $one ${skew}_experts_$one
 			figure experts_${skew}_$one seconds $one
 		done
-		bar experts_${skew}_to_libraries seconds 'grouped|padded' 'counter|plan|mgws' '>=' 0.9
+		bar experts_${skew}_to_libraries seconds 'grouped|padded' 'counter|plan' '>=' 0.9
 		compare uneven-experts-$skew --metric seconds
 	done
 }
@@ -386,7 +390,7 @@ t_scale() {
 	for what in 'memset workload.memset.tasks=67108864 0.93' 'fib workload.fib.n=38 0.8' 'uts workload.uts.tree=T1L 0.87' \
 		'uts workload.uts.tree=T1XXL 0.97' 'uts workload.uts.tree=T3L 0.5'; do
 		set -- $what
-		common="run.workload=$1 $2 scheduler.granularity=lane termination.use=hcounter"
+		common="run.workload=$1 $2 scheduler.granularity=lane termination.use=hcounter" slow=yes
 		for n in 1 2 4; do
 			[ $n -gt "$gpus" ] || own gpus-$n run.devices="$(devices $n)"
 			[ $n = 1 ] || bar scale_${2##*=}_$n seconds gpus-1 gpus-$n '>=' "$(awk -v n=$n -v e="$3" 'BEGIN { print n * e }')"
@@ -477,9 +481,9 @@ all_tables() {
 rm -rf "$confs"/[0-9]*
 mkdir -p "$confs/0"
 dry=yes
+: >"$D/gpu-programs.txt"
 all_tables
-find "$confs" -name '*.ini' | xargs grep -L '^workload = exec' | grep -v -- '-job.ini' |
-	xargs -P "$(nproc)" -I{} timeout 120 "$G" run {} --quiet --samples 1 --set run.warmup=0 >"$D/gpu-programs.txt" 2>&1
+xargs -P "$(nproc)" -I{} sh -c 'timeout 120 "$0" {} --quiet --samples 1 --set run.warmup=0' "$G" <"$D/gpu-programs.txt" >"$D/gpu-programs.log" 2>&1
 [ -z "${server-}" ] || until grep -q '^ready' "$D/rivals.log" || ! kill -0 $server 2>/dev/null; do sleep 1; done
 dry= folder=0
 all_tables
