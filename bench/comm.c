@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures an allreduce of bfloat16 over ranks of this host, by loom_comm_allreduce(), and on GPUs by NCCL, if libnccl.so.2 is found.
+/* Measures collectives of bfloat16 over ranks of this host, by loom_comm_call(), and on GPUs by NCCL, if libnccl.so.2 is found.
  *
  *   comm PLUGINS cpu|cuda [MOST [RANKS]]
  *
@@ -11,7 +11,9 @@
  * - nccl_window: memory of ncclMemAlloc(), registered as a symmetric window, which NCCL from 2.27 on reduces by other
  *   kernels.
  * The program sets NCCL_NVLS_ENABLE=0, so that NCCL has no multicast, which gpuloom has not either. Lines on stdout are
- * `sample comm_WAY_BYTES_us TURN VALUE`: the time of a call of rank 0 in this turn. A wrong sum is an error. */
+ * `sample comm_[WHAT_]WAY_BYTES_us TURN VALUE`: the time of a call of rank 0 in this turn. WHAT is scatter (a reduce-scatter), gather
+ * or broadcast; without it, the line is of an allreduce. BYTES is the size of the longer vector of the call. A wrong result is an
+ * error. */
 #include <gpuloom/comm.h>
 #include <gpuloom/gpuloom.h>
 
@@ -70,6 +72,9 @@ struct nccl_id {
 static struct {
 	int (*ncclGetUniqueId)(struct nccl_id *), (*ncclCommInitRank)(void **, int, struct nccl_id, int);
 	int (*ncclAllReduce)(const void *, void *, size_t, int, int, void *, void *), (*ncclMemAlloc)(void **, size_t);
+	int (*ncclReduceScatter)(const void *, void *, size_t, int, int, void *, void *);
+	int (*ncclAllGather)(const void *, void *, size_t, int, void *, void *);
+	int (*ncclBroadcast)(const void *, void *, size_t, int, int, void *, void *);
 	int (*ncclCommWindowRegister)(void *, void *, size_t, void **, int); /* NULL before NCCL 2.27 */
 } nc;
 static void *stream, *nccl; /* nccl: the communicator, or NULL */
@@ -160,6 +165,9 @@ static void open_nccl(uint64_t most)
 	LOAD(nc, so, ncclGetUniqueId, 1);
 	LOAD(nc, so, ncclCommInitRank, 1);
 	LOAD(nc, so, ncclAllReduce, 1);
+	LOAD(nc, so, ncclReduceScatter, 1);
+	LOAD(nc, so, ncclAllGather, 1);
+	LOAD(nc, so, ncclBroadcast, 1);
 	LOAD(nc, so, ncclMemAlloc, 0);
 	LOAD(nc, so, ncclCommWindowRegister, 0);
 	if (!rank && nc.ncclGetUniqueId(&mine))
@@ -176,14 +184,52 @@ static void open_nccl(uint64_t most)
 
 static struct loom_comm *comm;
 
-static void call(int who, uint64_t elements)
+/* What a call does, with vectors of `elements`: for a reduce-scatter those of the input, for an allgather those of the output. */
+struct job {
+	enum loom_comm_what what;
+	const char *name;
+	uint64_t elements;
+};
+
+static int is_split(const struct job *j)
+{
+	return j->what == LOOM_COMM_REDUCE_SCATTER || j->what == LOOM_COMM_ALLGATHER;
+}
+
+/* Returns the number of elements that a call names. */
+static uint64_t named(const struct job *j)
+{
+	return j->elements / (is_split(j) ? count : 1);
+}
+
+static uint64_t received(const struct job *j)
+{
+	return j->what == LOOM_COMM_REDUCE_SCATTER ? named(j) : j->elements;
+}
+
+static int call_nccl(const struct job *j, const void *from, void *to)
+{
+	switch (j->what) {
+	case LOOM_COMM_REDUCE_SCATTER:
+		return nc.ncclReduceScatter(from, to, named(j), NCCL_BFLOAT16, NCCL_SUM, nccl, stream);
+	case LOOM_COMM_ALLGATHER:
+		return nc.ncclAllGather(from, to, named(j), NCCL_BFLOAT16, nccl, stream);
+	case LOOM_COMM_BROADCAST:
+		return nc.ncclBroadcast(from, to, named(j), NCCL_BFLOAT16, 0, nccl, stream);
+	default:
+		return nc.ncclAllReduce(from, to, named(j), NCCL_BFLOAT16, NCCL_SUM, nccl, stream);
+	}
+}
+
+static void call(int who, const struct job *j)
 {
 	struct loom_error err;
 	void *from = (void *)(uintptr_t)way[who].in, *to = (void *)(uintptr_t)way[who].out;
-	if (who != GPULOOM && nc.ncclAllReduce(from, to, elements, NCCL_BFLOAT16, NCCL_SUM, nccl, stream))
-		fail("ncclAllReduce", "fails");
-	if (who == GPULOOM && loom_comm_allreduce(comm, from, to, elements, LOOM_COMM_BFLOAT16, LOOM_COMM_SUM, stream, &err))
-		fail("loom_comm_allreduce", err.text);
+	const struct loom_comm_call c = {.what = j->what, .type = LOOM_COMM_BFLOAT16, .in = from, .out = to, .count = named(j)};
+	if (who != GPULOOM && call_nccl(j, from, to))
+		fail(j->name, "NCCL fails");
+	if (who == GPULOOM && loom_comm_call(comm, &c, stream, &err))
+		fail(j->name, err.text);
 }
 
 /* The elements are small integers, so that a bfloat16, which has 8 binary digits, has the exact sum of all ranks. */
@@ -200,34 +246,41 @@ static uint16_t bfloat(uint32_t number)
 	return (uint16_t)(bits >> 16);
 }
 
-static uint16_t sum_of(uint64_t i)
+/* Returns element i of the result on this rank. */
+static uint16_t expected(const struct job *j, uint64_t i)
 {
 	uint32_t sum = 0;
+	if (j->what == LOOM_COMM_BROADCAST)
+		return bfloat(whole(0, i));
+	if (j->what == LOOM_COMM_ALLGATHER)
+		return bfloat(whole((uint32_t)(i / named(j)), i % named(j)));
+	if (j->what == LOOM_COMM_REDUCE_SCATTER)
+		i += rank * named(j);
 	for (uint32_t r = 0; r < count; r++)
 		sum += whole(r, i);
 	return bfloat(sum);
 }
 
-/* Overwrites the output, so that no sum of another way or call is found there. */
-static void spoil(int who, uint64_t elements)
+/* Overwrites the output, so that no result of another way or call is found there. */
+static void spoil(int who, const struct job *j)
 {
 	if (stream)
-		CU(cuMemsetD8Async(way[who].out, 0xff, 2 * elements, stream));
+		CU(cuMemsetD8Async(way[who].out, 0xff, 2 * received(j), stream));
 	else
-		memset((void *)(uintptr_t)way[who].out, 0xff, 2 * elements);
+		memset((void *)(uintptr_t)way[who].out, 0xff, 2 * received(j));
 }
 
-static void check(int who, uint16_t *host, uint64_t elements)
+static void check(int who, uint16_t *host, const struct job *j)
 {
 	if (stream) {
-		CU(cuMemcpyDtoHAsync_v2(host, way[who].out, 2 * elements, stream));
+		CU(cuMemcpyDtoHAsync_v2(host, way[who].out, 2 * received(j), stream));
 		CU(cuStreamSynchronize(stream));
 	} else {
-		memcpy(host, (void *)(uintptr_t)way[who].out, 2 * elements);
+		memcpy(host, (void *)(uintptr_t)way[who].out, 2 * received(j));
 	}
-	for (uint64_t i = 0; i < elements; i++)
-		if (host[i] != sum_of(i))
-			fail(way[who].name, "wrong sum");
+	for (uint64_t i = 0; i < received(j); i++)
+		if (host[i] != expected(j, i))
+			fail(way[who].name, "wrong result");
 }
 
 static double now(void)
@@ -238,49 +291,49 @@ static double now(void)
 }
 
 /* A turn of one way. Returns the time of a call in us. */
-static double turn_of(int who, void *graph, uint64_t elements)
+static double turn_of(int who, void *graph, const struct job *j)
 {
 	pthread_barrier_wait(&meeting->all);
 	double begin = now();
 	for (int i = 0; stream && i < LAUNCHES; i++)
 		CU(cuGraphLaunch(graph, stream));
 	for (int i = 0; !stream && i < LAUNCHES * CALLS; i++)
-		call(who, elements);
+		call(who, j);
 	if (stream)
 		CU(cuStreamSynchronize(stream));
 	return (now() - begin) * 1e6 / LAUNCHES / CALLS;
 }
 
-static void measure(uint64_t elements, uint16_t *host)
+static void measure(const struct job *j, uint16_t *host)
 {
 	void *graph[WAYS] = {NULL}, *captured;
 	for (int who = 0; who < WAYS; who++) {
 		if (!way[who].in)
 			continue;
-		spoil(who, elements);
-		call(who, elements);
-		check(who, host, elements);
+		spoil(who, j);
+		call(who, j);
+		check(who, host, j);
 		if (!stream)
 			continue;
 		CU(cuStreamBeginCapture_v2(stream, 2)); /* relaxed: NCCL may call anything */
 		for (int i = 0; i < CALLS; i++)
-			call(who, elements);
+			call(who, j);
 		CU(cuStreamEndCapture(stream, &captured));
 		CU(cuGraphInstantiateWithFlags(&graph[who], captured, 0));
 	}
 	for (int turn = 0; turn <= TURNS; turn++) /* the first turn is a warm-up */
 		for (int i = 0; i < WAYS; i++) {
 			int who = (i + turn) % WAYS;
-			double us = way[who].in ? turn_of(who, graph[who], elements) : 0;
+			double us = way[who].in ? turn_of(who, graph[who], j) : 0;
 			if (turn && us > 0 && !rank)
-				printf("sample comm_%s_%llu_us %d %.3f\n", way[who].name, (unsigned long long)(2 * elements),
-				       turn, us);
+				printf("sample comm_%s%s_%llu_us %d %.3f\n", j->name, way[who].name,
+				       (unsigned long long)(2 * j->elements), turn, us);
 		}
 	for (int who = 0; who < WAYS; who++)
 		if (way[who].in) {
-			spoil(who, elements);
-			turn_of(who, graph[who], elements);
-			check(who, host, elements);
+			spoil(who, j);
+			turn_of(who, graph[who], j);
+			check(who, host, j);
 		}
 	fflush(stdout);
 }
@@ -331,7 +384,12 @@ static void run(const char *plugins, int on_gpu, uint64_t most)
 	TRY(loom_stack_open(cfg, NULL, &stack, &err));
 	TRY(loom_comm_open(stack, &ranks, &comm, &err));
 	for (uint64_t bytes = 8; bytes <= most; bytes *= 2)
-		measure(bytes / 2, host);
+		measure(&(struct job){LOOM_COMM_ALLREDUCE, "", bytes / 2}, host);
+	for (uint64_t bytes = 1024; bytes <= most; bytes *= 16) {
+		measure(&(struct job){LOOM_COMM_REDUCE_SCATTER, "scatter_", bytes / 2 / count * count}, host);
+		measure(&(struct job){LOOM_COMM_ALLGATHER, "gather_", bytes / 2 / count * count}, host);
+		measure(&(struct job){LOOM_COMM_BROADCAST, "broadcast_", bytes / 2}, host);
+	}
 	TRY(loom_comm_status(comm, &err));
 	loom_comm_close(comm);
 	loom_stack_close(stack);

@@ -438,10 +438,13 @@ t_meet() {
 	done
 }
 
-t_collectives() { # allreduce of bfloat16 in a CUDA graph, launch of the node included; NVLink multicast is off for all
+t_collectives() { # collectives of bfloat16 in a CUDA graph, launch of the node included; NVLink multicast is off for all
 	libraries
 	on=$(devices "$gpus" | tr @ ' ')
-	targets=$(for bytes in 16 1024 4096 16384 65536 262144 1048576 8388608 67108864; do echo "comm${gpus}_${bytes}_to_fastest <= 1"; done)
+	targets=$(for bytes in 16 1024 4096 16384 65536 262144 1048576 8388608 67108864; do echo "comm${gpus}_${bytes}_to_fastest <= 1"; done
+		for what in scatter gather broadcast; do
+			for bytes in 1024 16384 262144 4194304 67108864; do echo "comm${gpus}_${what}_${bytes}_to_fastest <= 1.05"; done
+		done)
 	collected collectives-$gpus in_turns "$D/comm" "$B/plugins" cuda 67108864 "$gpus"
 	# PyTorch's symmetric memory needs processes of its own, so it takes no turns with the others.
 	python3 -c 'import torch' 2>/dev/null || { echo "left out: PyTorch's symmetric memory: no PyTorch" >&2; return; }
@@ -454,7 +457,9 @@ in_turns() {
 		sub(/^comm_/, "", name)
 		print "sample comm" n "_" name, $3, $4
 		sub(/_us$/, "", name)
-		at = substr(name, match(name, /[0-9]+$/)) " " $3
+		what = match(name, /^(scatter|gather|broadcast)_/) ? substr(name, 1, RLENGTH) : ""
+		name = substr(name, length(what) + 1)
+		at = what substr(name, match(name, /[0-9]+$/)) " " $3
 		if (name ~ /^gpuloom/) own[at] = $4
 		else if (!(at in best) || $4 < best[at]) best[at] = $4
 	}

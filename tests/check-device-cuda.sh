@@ -290,4 +290,16 @@ refused_runs
 # opened again, no stack frees memory while workers of another one run, because the driver would wait for them.
 expect 0 'static ' env FAKE_GPU=atomics FAKE_ROOM=1 timeout -k 5 60 "$G" compare "$tmp/gpu.ini" --set run.workload=memset \
 	--vary scheduler.use=mgws,static --blocks 8 --openings 8 --samples-per-block 2 --spread 0s --aa
+# A rival is a program of its own, which may use the GPU. No workers of another variant may be on it meanwhile: each block of the fake GPU is
+# a thread of gpuloom's process.
+cat >"$tmp/rival" <<'END'
+#!/bin/sh
+[ "$(ls "/proc/$PPID/task" | wc -l)" -le 6 ] || exit 1
+echo '{"seconds": {"value": 0.01, "unit": "s", "better": "less"}}'
+END
+chmod +x "$tmp/rival"
+printf '%s\n' '[run]' 'workload = exec' 'devices = cpu:0' '[device.cpu]' 'workers = 1' '[transport]' 'use = host' \
+	'[workload.exec]' "command = $tmp/rival" >"$tmp/rival.ini"
+expect 0 'rival ' env FAKE_GPU=atomics FAKE_ROOM=1 timeout -k 5 60 "$G" compare "$tmp/gpu.ini" "$tmp/rival.ini" --blocks 4 \
+	--openings 1 --samples-per-block 2 --spread 0s --allow-mismatch=workload
 finish

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneTBB: parallel_for with simple_partitioner and grain 1, and task_group. */
+/* oneTBB: parallel_for, and task_group. In the environment, PARTITIONER=static selects static_partitioner for memset; the default is
+ * auto_partitioner. */
 #include "peer.h"
 
+#include <cstdlib>
 #include <oneapi/tbb.h>
 
 namespace
@@ -31,24 +33,26 @@ void end()
 
 uint64_t tbb_memset(const peer *p)
 {
-	oneapi::tbb::parallel_for(
-		oneapi::tbb::blocked_range<uint64_t>(0, p->n, 1),
-		[p](const oneapi::tbb::blocked_range<uint64_t> &r) {
-			for (uint64_t x = r.begin(); x != r.end(); x++)
-				peer_memset(&p->task[x]);
-		},
-		oneapi::tbb::simple_partitioner());
+	static const char *const partitioner = std::getenv("PARTITIONER");
+	const oneapi::tbb::blocked_range<uint64_t> all(0, p->n);
+	auto some = [p](const oneapi::tbb::blocked_range<uint64_t> &r) {
+		for (uint64_t x = r.begin(); x != r.end(); x++)
+			peer_memset(&p->task[x]);
+	};
+	if (partitioner)
+		oneapi::tbb::parallel_for(all, some, oneapi::tbb::static_partitioner());
+	else
+		oneapi::tbb::parallel_for(all, some);
 	return 0;
 }
 
+/* Of the two children one is a task, and the caller executes the other one. */
 void spawn(oneapi::tbb::task_group &group, uint64_t n)
 {
-	if (n < 2) {
-		sums.local() += n;
-		return;
-	}
-	group.run([&group, n] { spawn(group, n - 1); });
-	group.run([&group, n] { spawn(group, n - 2); });
+	static thread_local uint64_t *const own = &sums.local();
+	for (; n >= 2; n--)
+		group.run([&group, n] { spawn(group, n - 2); });
+	*own += n;
 }
 
 uint64_t fib(uint64_t n)

@@ -53,11 +53,11 @@ static int execute(struct loom__interleave *x, unsigned arm, int warmup, struct 
 	if (stopped(x))
 		return LOOM__FAIL(err, LOOM_EINTR, "interrupted after %u of %u blocks", x->blocks,
 				  x->design.blocks);
-	int rc = 0;
-	if (loom__holds_gpu(a->stack)) {
-		rc = release_gpu(x, a->stack, err);
+	/* A variant without a GPU may be a program that uses one (workload exec). */
+	int holds = loom__holds_gpu(a->stack), rc = release_gpu(x, holds ? a->stack : NULL, err);
+	if (holds && !rc) {
 		x->holder = a->stack;
-		rc = rc ? rc : loom__stack_launch(a->stack, err);
+		rc = loom__stack_launch(a->stack, err);
 	}
 	nanosleep(&settle, NULL); /* a signal shortens the pause, which is harmless */
 	__atomic_store_n(&x->running, a->stack, __ATOMIC_RELAXED);
