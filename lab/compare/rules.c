@@ -207,20 +207,30 @@ static int best_of(const cJSON *doc, const struct loom__bar *b, const char *labe
 	return rc || *x ? rc : LOOM__FAIL(err, LOOM_EINVAL, "--bar %s: a label is empty", b->figure);
 }
 
-/* Sets x[n] to the values of the figure. *unit: "" for a ratio. */
-static int bar_values(const cJSON *doc, const struct loom__bar *b, double **x, size_t *n, const char **unit,
-		      struct loom_error *err)
+/* Adds the variant that a ratio divides, or divides by, with its median. */
+static void add_side(cJSON *o, const char *key, const cJSON *doc, size_t variant, const double *x, size_t n)
+{
+	cJSON *side = loom__json_add_object(o, key);
+	loom__json_add_text(side, "variant", loom__compare_label(doc, variant));
+	loom__json_add_number(side, "median", median(x, n));
+}
+
+/* Sets x[n] to the values of the figure, and adds its unit to o, which is "" for a ratio. */
+static int bar_values(const cJSON *doc, const struct loom__bar *b, double **x, size_t *n, cJSON *o, struct loom_error *err)
 {
 	double *y = NULL;
 	size_t of = 0, by = 0, m = 0;
 	int rc = best_of(doc, b, b->of, &of, x, n, err);
 	if (!rc && *b->by)
 		rc = best_of(doc, b, b->by, &by, &y, &m, err);
-	*unit = rc || *b->by ? "" : loom__json_text(loom__compare_metric_of(doc, of, b->metric), "unit");
+	const char *unit = rc ? "" : loom__json_text(loom__compare_metric_of(doc, of, b->metric), "unit");
+	loom__json_add_text(o, "unit", *b->by ? "" : unit);
 	if (rc || !*b->by)
 		return rc;
-	if (strcmp(loom__json_text(loom__compare_metric_of(doc, of, b->metric), "unit"),
-		   loom__json_text(loom__compare_metric_of(doc, by, b->metric), "unit")))
+	loom__json_add_text(o, "metric_unit", unit);
+	add_side(o, "of", doc, of, *x, *n);
+	add_side(o, "by", doc, by, y, m);
+	if (strcmp(unit, loom__json_text(loom__compare_metric_of(doc, by, b->metric), "unit")))
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "--bar %s: '%s' has different units in %.100s and %.100s", b->figure, b->metric,
 				loom__compare_label(doc, of), loom__compare_label(doc, by));
 	else if (loom__json_true(loom__json_object(doc, "design"), "interleaved"))
@@ -242,13 +252,13 @@ int loom__compare_bars(cJSON *doc, const struct loom__bar *bar, size_t bars, str
 		struct loom__stats_interval is;
 		double *x = NULL;
 		size_t n = 0;
-		const char *unit;
-		int rc = bar_values(doc, b, &x, &n, &unit, err);
+		cJSON *o = loom__json_append_object(list);
+		int rc = bar_values(doc, b, &x, &n, o, err);
 		if (rc) {
 			free(x);
 			return rc;
 		}
-		cJSON *o = loom__json_append_object(list), *values = loom__json_add_array(o, "values");
+		cJSON *values = loom__json_add_array(o, "values");
 		for (size_t i = 0; i < n; i++)
 			loom__json_append(values, cJSON_CreateNumber(x[i]));
 		double value = median(x, n);
@@ -257,7 +267,6 @@ int loom__compare_bars(cJSON *doc, const struct loom__bar *bar, size_t bars, str
 			is.open = LOOM__STATS_OPEN_LOW | LOOM__STATS_OPEN_HIGH;
 		free(x);
 		loom__json_add_text(o, "figure", b->figure);
-		loom__json_add_text(o, "unit", unit);
 		loom__json_add_number(o, "value", value);
 		loom__json_add_number(o, "low", is.open & LOOM__STATS_OPEN_LOW ? NAN : is.low);
 		loom__json_add_number(o, "high", is.open & LOOM__STATS_OPEN_HIGH ? NAN : is.high);
