@@ -170,10 +170,10 @@ t_rivals() { # tasks that spawn tasks, as others run them on a GPU: bench/gpu_ri
 	for what in 'fib workload.fib.n=32' 'uts workload.uts.tree=T1L'; do
 		name=${what% *}
 		own mgws run.workload=$name ${what#* } scheduler.granularity=lane
-		for one in global tail levels; do # the ring of `broker` ends after 5 s
+		for one in global frontier tail levels; do
 			rival $one tasks_per_s:more:tasks/s tasks_per_s 1 "$program" $name $one
 		done
-		bar ${name}_to_best_rival tasks_per_s mgws 'global|tail|levels' '>=' 1
+		bar ${name}_to_best_rival tasks_per_s mgws 'global|frontier|tail|levels' '>=' 1
 		compare rivals-$name --metric tasks_per_s
 	done
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common GPU implementations of tasks that spawn tasks, without gpuloom, for bench/gpu.sh rivals.
+/* Common GPU implementations of tasks that spawn tasks, without gpuloom, written for bench/gpu.sh rivals.
  *   gpu_rivals fib|uts RIVAL
  * - global: one array to which all threads append and from which they take, by one fetch-and-add per warp.
- * - broker: a ring with a counter that reserves space or work, and a ticket in each slot (Kerbl et al., "The Broker
- * Queue", ICS 2018).
+ * - frontier: a persistent kernel, whose blocks meet after each level of the tree.
  * - tail: a kernel for each level of the tree, launched by the previous kernel (dynamic parallelism, tail launch).
  * - levels: the same kernels, launched by the host, which reads the size of each level.
- * Prints tasks_per_s, the median of 5 verified runs. A rival that fails says why.
+ * Prints tasks_per_s of the fastest of four numbers of blocks, the median of 5 verified runs. The GPU is busy until the host has queued
+ * the first kernel, so its launch is not in the time. A rival that fails says why.
  * A task is a node of the spawn tree of fib(32), or of the tree T1L of Unbalanced Tree Search.
  * The program requires nvcc -rdc=true. */
 #include <algorithm>
 #include <cmath>
+#include <cooperative_groups.h>
 #include <cuda_runtime.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,7 +27,6 @@
 #define TURNS 5
 #define THREADS 128
 #define ROOM (1u << 27) /* in nodes: fib(32) has 7 million, T1L 102 million */
-#define RING ROOM
 
 /* ---- the jobs ----------------------------------------------------------------------------------------- */
 
@@ -103,9 +103,7 @@ struct State {
 	unsigned long long tasks, answer;
 	unsigned long long head, tail; /* for the rival `global` */
 	long long pending;             /* the number of nodes that were created and are not done yet */
-	unsigned int bhead, btail;     /* for the rival `broker` */
-	int count;
-	unsigned int level, size[2]; /* for the rival `levels` */
+	unsigned int size[3]; /* nodes of the levels; for all rivals but `global` */
 	int overflow; /* FULL, LATE, or 0 if the run is correct so far */
 };
 
@@ -215,82 +213,13 @@ __global__ void global_queue(State *s, typename Job::Node *node, uint32_t *ready
 	note(s, tasks, answer);
 }
 
-/* ---- the broker queue --------------------------------------------------------------------------------- */
-
-template <class Job> struct Slot {
-	typename Job::Node node;
-	uint32_t ticket;
-};
-
-template <class Job>
-__device__ int broker_put(State *s, Slot<Job> *ring, const typename Job::Node &x, unsigned long long begin)
-{
-	for (int n = look(&s->count); n < (int)RING; n = look(&s->count)) {
-		if (atomicAdd(&s->count, 1) < (int)RING) {
-			unsigned at = atomicAdd(&s->btail, 1), lap = at / RING;
-			Slot<Job> *slot = &ring[at % RING];
-			while (look(&slot->ticket) != 2 * lap && !late(s, begin))
-				__nanosleep(20);
-			__threadfence();
-			slot->node = x;
-			__threadfence();
-			*(volatile uint32_t *)&slot->ticket = 2 * lap + 1;
-			return 1;
-		}
-		atomicSub(&s->count, 1);
-	}
-	return 0;
-}
-
-template <class Job>
-__device__ int broker_take(State *s, Slot<Job> *ring, typename Job::Node *x, unsigned long long begin)
-{
-	for (int n = look(&s->count); n > 0; n = look(&s->count)) {
-		if (atomicSub(&s->count, 1) > 0) {
-			unsigned at = atomicAdd(&s->bhead, 1), lap = at / RING;
-			Slot<Job> *slot = &ring[at % RING];
-			while (look(&slot->ticket) != 2 * lap + 1 && !late(s, begin))
-				__nanosleep(20);
-			__threadfence();
-			*x = slot->node;
-			__threadfence();
-			*(volatile uint32_t *)&slot->ticket = 2 * (lap + 1);
-			return 1;
-		}
-		atomicAdd(&s->count, 1);
-	}
-	return 0;
-}
-
-template <class Job> __global__ void broker_queue(State *s, Slot<Job> *ring)
-{
-	unsigned long long tasks = 0, answer = 0;
-	unsigned long long begin = clock_ns();
-	while (look(&s->pending) && !late(s, begin)) {
-		typename Job::Node x;
-		if (!broker_take(s, ring, &x, begin)) {
-			__nanosleep(100);
-			continue;
-		}
-		uint32_t n = Job::children(x);
-		tasks++;
-		answer += Job::value(x);
-		for (uint32_t i = 0; i < n; i++)
-			if (!broker_put(s, ring, Job::child(x, i), begin))
-				s->overflow = FULL;
-		atomicAdd((unsigned long long *)&s->pending, (unsigned long long)n - 1);
-	}
-	__syncwarp();
-	note(s, tasks, answer);
-}
-
 /* ---- level by level ----------------------------------------------------------------------------------- */
 
-/* Expands the nodes of the current level, and so creates the next level. */
+/* Expands the nodes of level `now`, and so creates level `next`. Both are indices of s->size. */
 template <class Job>
-__device__ void level_step(State *s, const typename Job::Node *from, typename Job::Node *to, uint32_t which)
+__device__ void level_step(State *s, const typename Job::Node *from, typename Job::Node *to, uint32_t now, uint32_t next)
 {
-	uint32_t n = look(&s->size[which]), lanes = gridDim.x * blockDim.x;
+	uint32_t n = look(&s->size[now]), lanes = gridDim.x * blockDim.x;
 	unsigned long long tasks = 0, answer = 0;
 	for (uint32_t base = 0; base < n; base += lanes) {
 		uint32_t i = base + blockIdx.x * blockDim.x + threadIdx.x, children = 0, total, at = 0;
@@ -303,7 +232,7 @@ __device__ void level_step(State *s, const typename Job::Node *from, typename Jo
 		}
 		uint32_t before = scan(children, &total);
 		if (threadIdx.x % 32 == 0 && total)
-			at = atomicAdd(&s->size[1 - which], total);
+			at = atomicAdd(&s->size[next], total);
 		at = __shfl_sync(~0u, at, 0) + before;
 		for (uint32_t k = 0; k < children; k++)
 			if (at + k < ROOM)
@@ -317,7 +246,23 @@ __device__ void level_step(State *s, const typename Job::Node *from, typename Jo
 template <class Job>
 __global__ void level(State *s, const typename Job::Node *from, typename Job::Node *to, uint32_t which)
 {
-	level_step<Job>(s, from, to, which);
+	level_step<Job>(s, from, to, which, 1 - which);
+}
+
+template <class Job> __global__ void frontier(State *s, typename Job::Node *from, typename Job::Node *to)
+{
+	uint32_t now = 0;
+	do {
+		uint32_t next = (now + 1) % 3;
+		if (blockIdx.x == 0 && threadIdx.x == 0)
+			s->size[(now + 2) % 3] = 0; /* its nodes were read before the last meeting */
+		level_step<Job>(s, from, to, now, next);
+		cooperative_groups::this_grid().sync();
+		typename Job::Node *other = from;
+		from = to;
+		to = other;
+		now = next;
+	} while (look(&s->size[now]));
 }
 
 template <class Job>
@@ -326,7 +271,7 @@ __global__ void tail_next(State *s, typename Job::Node *from, typename Job::Node
 template <class Job>
 __global__ void tail_level(State *s, typename Job::Node *from, typename Job::Node *to, uint32_t which, int blocks)
 {
-	level_step<Job>(s, from, to, which);
+	level_step<Job>(s, from, to, which, 1 - which);
 	if (blockIdx.x == 0 && threadIdx.x == 0) /* a tail launch starts after all blocks of this kernel have ended */
 		tail_next<Job><<<1, 1, 0, cudaStreamTailLaunch>>>(s, to, from, 1 - which, blocks);
 }
@@ -345,7 +290,6 @@ template <class Job> struct Room {
 	State *s;
 	typename Job::Node *a, *b;
 	uint32_t *ready, mark;
-	Slot<Job> *ring;
 	int blocks;
 };
 
@@ -353,8 +297,9 @@ template <class Job> static void play(const char *rival, Room<Job> *r)
 {
 	if (!strcmp(rival, "global")) {
 		global_queue<Job><<<r->blocks, THREADS>>>(r->s, r->a, r->ready, r->mark);
-	} else if (!strcmp(rival, "broker")) {
-		broker_queue<Job><<<r->blocks, THREADS>>>(r->s, r->ring);
+	} else if (!strcmp(rival, "frontier")) {
+		void *arguments[] = {&r->s, &r->a, &r->b};
+		MUST(cudaLaunchCooperativeKernel((const void *)frontier<Job>, r->blocks, THREADS, arguments, 0, NULL));
 	} else if (!strcmp(rival, "tail")) {
 		tail_level<Job><<<r->blocks, THREADS>>>(r->s, r->a, r->b, 0, r->blocks);
 	} else {
@@ -377,16 +322,11 @@ template <class Job> static void prepare(Room<Job> *r)
 	State s = {};
 	typename Job::Node root = Job::root();
 	s.tail = s.pending = 1;
-	s.count = 1;
-	s.btail = 1;
 	s.size[0] = 1;
 	r->mark++;
 	MUST(cudaMemcpy(r->s, &s, sizeof(s), cudaMemcpyHostToDevice));
 	MUST(cudaMemcpy(r->a, &root, sizeof(root), cudaMemcpyHostToDevice));
 	MUST(cudaMemcpy(r->ready, &r->mark, sizeof(r->mark), cudaMemcpyHostToDevice));
-	MUST(cudaMemset(r->ring, 0, RING * sizeof(*r->ring)));
-	Slot<Job> first = {root, 1};
-	MUST(cudaMemcpy(r->ring, &first, sizeof(first), cudaMemcpyHostToDevice));
 }
 
 template <class Job> static int measure(const char *rival, int processors)
@@ -394,36 +334,43 @@ template <class Job> static int measure(const char *rival, int processors)
 	Room<Job> r = {};
 	State s;
 	float us[TURNS];
-	r.blocks = processors * 8;
+	double best = 0;
 	Job::prepare();
 	MUST(cudaMalloc(&r.s, sizeof(*r.s)));
 	MUST(cudaMalloc(&r.a, ROOM * sizeof(*r.a)));
 	MUST(cudaMalloc(&r.b, ROOM * sizeof(*r.b)));
 	MUST(cudaMalloc(&r.ready, ROOM * sizeof(*r.ready)));
 	MUST(cudaMemset(r.ready, 0, ROOM * sizeof(*r.ready)));
-	MUST(cudaMalloc(&r.ring, RING * sizeof(*r.ring)));
-	for (int turn = -1; turn < TURNS; turn++) {
-		prepare(&r);
-		us[turn < 0 ? 0 : turn] = gpu_us([&] { play<Job>(rival, &r); });
-		MUST(cudaMemcpy(&s, r.s, sizeof(s), cudaMemcpyDeviceToHost));
-		if (s.overflow || s.tasks != Job::tasks || s.answer != Job::answer) {
-			fprintf(stderr, "%s: %s\n", rival,
-				s.overflow == LATE ? "did not end in 5 s" : s.overflow ? "the queue was full" : "wrong answer");
-			return 1;
+	int most = 0;
+	MUST(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&most, frontier<Job>, THREADS, 0));
+	for (int each : {2, 4, 8, 16}) {
+		r.blocks = processors * (strcmp(rival, "frontier") ? each : std::min(each, most)); /* all must be resident */
+		for (int turn = -1; turn < TURNS; turn++) {
+			prepare(&r);
+			MUST(cudaDeviceSynchronize());
+			gpu_busy();
+			us[turn < 0 ? 0 : turn] = gpu_us([&] { play<Job>(rival, &r); });
+			MUST(cudaMemcpy(&s, r.s, sizeof(s), cudaMemcpyDeviceToHost));
+			if (s.overflow || s.tasks != Job::tasks || s.answer != Job::answer) {
+				fprintf(stderr, "%s: %s\n", rival,
+					s.overflow == LATE ? "did not end in 5 s" : s.overflow ? "the queue was full" : "wrong answer");
+				return 1;
+			}
 		}
+		best = std::max(best, (double)s.tasks / median(us, TURNS) * 1e6);
 	}
-	printf("tasks_per_s %.6g\n", (double)s.tasks / median(us, TURNS) * 1e6);
+	printf("tasks_per_s %.6g\n", best);
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	static const char *const rivals[] = {"global", "tail", "levels", "broker"};
+	static const char *const rivals[] = {"global", "frontier", "tail", "levels"};
 	int processors = 0;
 	MUST(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
 	for (const char *rival : rivals)
 		if (argc == 3 && !strcmp(argv[2], rival))
 			return !strcmp(argv[1], "fib") ? measure<Fib>(rival, processors) : measure<Uts>(rival, processors);
-	fprintf(stderr, "usage: gpu_rivals fib|uts global|tail|levels|broker\n");
+	fprintf(stderr, "usage: gpu_rivals fib|uts global|frontier|tail|levels\n");
 	return 2;
 }
