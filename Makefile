@@ -138,6 +138,14 @@ $(foreach p,$(ABSENT),$(eval $(call absent_rules,$p)))
 
 # ---- tests: tests/test_*.c is one program each; tests/plugins: deliberately faulty .so ----
 TEST_SRC := $(sort $(wildcard tests/test_*.c))
+# The tests with the machine model (docs/races.md) have functions of a sanitizer's runtime, so no sanitizer runs them.
+RACES := $B/tests/test_races $B/tests/test_races_gpu
+RACES_DEVICE := $(patsubst %.dev.h,$B/obj/tests/races-%.o,$(notdir $(wildcard plugins/barrier/barrier_*.dev.h)) \
+  sync_backoff.dev.h sync_poll.dev.h)
+RACES_OBJ := $(RACES:$B/%=$B/obj/%.o) $(RACES_DEVICE)
+ifneq ($(SAN),)
+TEST_SRC := $(filter-out tests/test_races%,$(TEST_SRC))
+endif
 TESTS := $(TEST_SRC:tests/%.c=$B/tests/%)
 BAD := $(shell sed -n 's/^#[a-z]* defined \(BAD_[a-z_]*\).*/\1/p' tests/plugins/bad.c)
 FIXTURE_SRC := $(sort $(wildcard tests/plugins/workload_*.c))
@@ -146,6 +154,14 @@ FIXTURES := $(FIXTURE_SRC:tests/plugins/%.c=$B/tests/plugins/%.so) $(BAD:BAD_%=$
 # The test interposes functions, to count what libraries open.
 TEST_LIBS_test_embed := -rdynamic
 TEST_LIBS_test_embed_gpu := -rdynamic
+$(RACES_OBJ): CFLAGS += -fsanitize=thread # which inserts calls of race.c at plain accesses
+$(RACES_DEVICE): $B/obj/tests/races-%.o: tests/races_device.c Makefile | $B/required
+	@mkdir -p $(@D)
+	$(call say,CC,$*)
+	$Q$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-unknown-pragmas -DRACES_NAME=$* -DRACES_$(firstword $(subst _, ,$*)) \
+	  '-DRACES_FILE="../plugins/$(firstword $(subst _, ,$*))/$*.dev.h"' -MMD -MP -c $< -o $@
+$(RACES): $B/obj/plugins/device_common/explore/race.o
+$B/tests/test_races_gpu: $(RACES_DEVICE)
 $B/tests/%: $B/obj/tests/%.o $B/obj/tests/support.o $B/lab.a $B/libgpuloom.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
@@ -184,7 +200,7 @@ $B/tests/limit $B/tests/deny: $B/tests/%: tests/%.c Makefile
 
 tests: all $(TESTS) $B/tests/limit $B/tests/deny $B/tests/soak_two $B/tests/faults.so $(FIXTURES) $(BROKEN)
 
--include $(LIB_OBJ:.o=.d) $B/obj/$(BORROWED:.c=.d) $(LAB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PLUGIN_OBJ:.o=.d) $(TEST_SRC:%.c=$B/obj/%.d) $B/obj/tests/support.d
+-include $(LIB_OBJ:.o=.d) $B/obj/$(BORROWED:.c=.d) $(LAB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PLUGIN_OBJ:.o=.d) $(TEST_SRC:%.c=$B/obj/%.d) $B/obj/tests/support.d $(RACES_OBJ:.o=.d) $B/obj/plugins/device_common/explore/race.d
 -include $(FIXTURES:=.d)
 
 .PHONY: all tests

@@ -20,6 +20,7 @@ static struct {
 	struct worker worker[LOOM__EXPLORE_MAX];
 	struct fiber caller, *from; /* from: the fiber that made the last switch */
 	uint32_t n, now;
+	uint64_t resumed_at; /* pct.step when the running worker began to run */
 	int on, stuck;
 	enum loom__explore_mode mode;
 	struct pct pct;
@@ -69,6 +70,7 @@ static void reschedule(void)
 		return;
 	}
 	all.now = next;
+	all.resumed_at = all.pct.step;
 	switch_to(&was->fiber, &all.worker[next].fiber);
 }
 
@@ -88,7 +90,7 @@ void loom__explore_yield(void)
 			reschedule();
 		return;
 	}
-	if (pct_is_change(&all.pct))
+	if (pct_is_change(&all.pct) || all.pct.step - all.resumed_at >= PCT_ROW)
 		lower();
 	reschedule();
 }
@@ -122,6 +124,11 @@ void loom__explore_wake(uint32_t *word, uint32_t most)
 	}
 }
 
+uint32_t loom__explore_now(void)
+{
+	return all.on ? all.now : LOOM__EXPLORE_MAX;
+}
+
 uint64_t loom__explore_steps(void)
 {
 	return all.pct.step;
@@ -143,6 +150,7 @@ int loom__explore(uint32_t n, void (*body)(uint32_t), enum loom__explore_mode mo
 	all.mode = mode;
 	all.limit = limit;
 	all.stuck = 0;
+	all.resumed_at = 0;
 	all.body = body;
 	pct_start(&all.pct, (seed + 1) * 0x9e3779b97f4a7c15ull);
 	for (int i = 0; i < PCT_CHANGES; i++)

@@ -18,6 +18,8 @@ int loom__explore(uint32_t n, void (*body)(uint32_t), enum loom__explore_mode mo
 		  uint64_t limit);
 /* Returns the number of accesses of the schedule in progress. */
 uint64_t loom__explore_steps(void);
+/* Returns the number of the running worker, or LOOM__EXPLORE_MAX outside of schedules. */
+uint32_t loom__explore_now(void);
 
 /* For bodies; elsewhere they do nothing. A sleep never ends spuriously, so a lost wake-up is a deadlock. */
 void loom__explore_yield(void);

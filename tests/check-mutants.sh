@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Plants faults in the schedulers' code, one at a time. The schedules of test_sched_deterministic must find each fault. Two
-# kinds are not planted: weaker memory orders, which have no effect there, and faults that only models reach
+# kinds are not planted: weaker memory orders, which test_races plants, and faults that only models reach
 # (tests/models/refill.pml and mailbox.pml). A missing check of the pool before a worker reports idle is not planted either,
 # because the worker has just failed to take from the pool.
 . tests/lib.sh

@@ -321,6 +321,11 @@ def seconds(workers):
 sys.exit(seconds(1) < 30 * seconds(64))
 PY
 
+# sync_poll polls without a pause. PCT must still run the worker for which it waits.
+for probe in load atomic; do
+	expect 0 verified "$G" run conf/wic.ini --set 'run.devices=sim:0 sim:1' --set device.sim.workers=2 \
+		--set sync.use=poll --set sync.poll.probe=$probe --set device.sim.schedule=random:1
+done
 expect 4 'sync_futex has host threads' "$G" run conf/wic.ini --set 'run.devices=sim:0 sim:1' --set sync.use=futex
 expect 4 'sync_wic has host threads' "$G" run conf/wic.ini --set 'run.devices=sim:0 sim:1'
 expect 4 'cpu:0 runs in real time' "$G" run conf/fib.ini --set 'run.devices=cpu:0 sim:0'

@@ -20,14 +20,33 @@
 #include "../plugins/term/term_hcounter.dev.h"
 #include "../plugins/term/term_tree.dev.h"
 
+static const char *turns_why = "stuck"; /* the reason of a failed schedule */
+static uint64_t turns_first, turns_count; /* the seeds of turns_games(), if turns_count is not 0 */
+/* A test may explore with another function, and call a function when a detector has reported the end to a worker. */
+#ifndef TURNS_EXPLORE
+#define TURNS_EXPLORE loom__explore
+#define TURNS_ENDED() ((void)0)
+#endif
+
 static const struct loom_sched_dev turns_sched = {
     .size = sizeof(turns_sched), .run = sched_mgws_run, .spawn = sched_mgws_spawn, .wanted = sched_mgws_wanted};
+#define TURNS_DONE(name)                                                                                               \
+	static int turns_##name##_done(struct loom_ctx *c, uint64_t stolen_out)                                        \
+	{                                                                                                              \
+		int done = name##_done(c, stolen_out);                                                                 \
+		if (done)                                                                                              \
+			TURNS_ENDED();                                                                                 \
+		return done;                                                                                           \
+	}
+TURNS_DONE(term_counter)
+TURNS_DONE(term_hcounter)
+TURNS_DONE(term_tree)
 #define TURNS_TERM(name, f)                                                                                            \
 	{                                                                                                              \
 #name,                                                                                                 \
 		{                                                                                                      \
 			.size = sizeof(struct loom_term_dev), .idle = name##_idle, .busy = name##_busy,                \
-			.done = name##_done, .flags = f                                                                \
+			.done = turns_##name##_done, .flags = f                                                                \
 		}                                                                                                      \
 	}
 static const struct {
@@ -73,9 +92,9 @@ static int turns_game(uint32_t size, uint64_t seed, struct loom_error *err)
 			turns_ranks.h[r]->rig.ctx[w].flags = 0;
 			turns_ranks.h[r]->rig.ctx[w].random = loom__mix64(seed * 8 + workers + 1) | 1;
 		}
-	if (loom__explore(workers, turns_worker, seed & 1 ? LOOM__EXPLORE_PCT : LOOM__EXPLORE_RANDOM, seed, 60 * size,
+	if (TURNS_EXPLORE(workers, turns_worker, seed & 1 ? LOOM__EXPLORE_PCT : LOOM__EXPLORE_RANDOM, seed, 60 * size,
 			  400000))
-		return LOOM_FAIL(&fake_host, err, LOOM_ETIMEDOUT, "stuck after %llu steps",
+		return LOOM_FAIL(&fake_host, err, LOOM_ETIMEDOUT, "%s after %llu steps", turns_why,
 				 (unsigned long long)loom__explore_steps());
 	return ranks_check(&turns_ranks, size, err);
 }
@@ -86,9 +105,9 @@ static void turns_games(uint32_t size, const char *what, const char *opts, enum 
 {
 	struct loom_error err = {0};
 	const char *only = getenv("TURNS_SEED");
-	uint64_t first = only ? strtoull(only, NULL, 0) : 0, seed = first;
+	uint64_t first = only ? strtoull(only, NULL, 0) : turns_first, seed = first;
 	int rc = 0;
-	for (; seed < first + test_turns() && !rc; seed += !rc)
+	for (; seed < first + (turns_count ? turns_count : test_turns()) && !rc; seed += !rc)
 		rc = turns_game(size, seed, &err);
 	if (rc)
 		fprintf(stderr, "%s, %s, %u workers, %u ranks, shape %d: seed %llu: %s (repeat: TURNS_SEED=%llu)\n",

@@ -166,16 +166,19 @@ LOOM_FN uint32_t barrier_how(const struct loom_ctx *c, const struct barrier_stat
 #endif
 }
 
+/* Any lane may call it, and all copy the same value. */
 LOOM_FN int barrier_has_drops(const struct loom_ctx *c, const struct barrier_state *h)
 {
 #ifdef BARRIER_IS_drops
 	(void)c, (void)h;
 	return BARRIER_IS_drops == BARRIER_DROP;
 #else
-	struct barrier_local *self = barrier_local(c);
-	if (!self->drops)
-		self->drops = h->drops;
-	return self->drops == BARRIER_DROP;
+	uint32_t *copy = &barrier_local(c)->drops, drops = loom_load_relaxed_dev(copy);
+	if (!drops) {
+		drops = h->drops;
+		loom_store_relaxed_dev(copy, drops);
+	}
+	return drops == BARRIER_DROP;
 #endif
 }
 
@@ -412,7 +415,7 @@ LOOM_FN void barrier_release_lines(const struct loom_ctx *c, uint32_t slot, uint
 {
 	uint32_t n = barrier_parties(c, slot), split = barrier_split(c, slot), own = barrier_next(c, slot, 0);
 #ifdef LOOM_DEVICE_COMPILE
-	loom_fence_release_sys(); /* as in barrier_release() */
+	loom_fence_acq_rel_sys(); /* as in barrier_release() */
 #endif
 	for (uint32_t i = 1; i <= n; i++) {
 		uint32_t *row = (uint32_t *)barrier_local(c)->near[slot - 1][i < n ? i : 0] + own * split;
@@ -449,10 +452,10 @@ LOOM_FN void barrier_release(const struct loom_ctx *c, struct barrier_state *h, 
 	if (barrier_relays(h))
 		loom_fetch_or_relaxed_dev(&barrier_local(c)->leads, 1u << slot);
 #ifdef LOOM_DEVICE_COMPILE
-	/* One fence serves all stores, because a release store would wait for the store before it, across the link. It is a
-	 * release of what this worker has acquired, and in counter.dev.h also the acquire of what the workers of this device
-	 * have released with the counter. Pairs with barrier_fence_shared() on all devices. */
-	loom_fence_release_sys();
+	/* One fence serves all stores, because a release store would wait for the store before it, across the link. Release: of
+	 * what this worker has acquired; pairs with barrier_fence_shared() on all devices. Acquire: of what the workers of this
+	 * device have released by barrier_add(), which is no acquire itself. */
+	loom_fence_acq_rel_sys();
 #endif
 	uint32_t n = barrier_parties(c, slot);
 	for (uint32_t i = 1; i <= n; i++) {
@@ -469,8 +472,8 @@ LOOM_FN void barrier_release(const struct loom_ctx *c, struct barrier_state *h, 
 
 /* Adds 1 to the counter, and returns its value before. Releases this worker's writes. A worker that polls the counter
  * acquires them from the counter. The last arriver acquires the writes of all workers, and releases them with the words that
- * it writes. On a GPU, if other devices take part, the fence in barrier_release() makes the add an acquire, so it need not be
- * one itself. */
+ * it writes. On a GPU, if other devices take part, it acquires them by the fence in barrier_release(), so the add need not be an
+ * acquire. */
 LOOM_FN uint32_t barrier_add(uint32_t *counter, uint32_t wide)
 {
 #ifdef LOOM_DEVICE_COMPILE

@@ -60,6 +60,7 @@ static void resume(struct simulation *s, struct fiber *from, struct sim_worker *
 		s->running->at.group->ended = sim->ended;
 	}
 	s->running = x;
+	s->resumed_at = s->pct.step;
 	sim->recent = &x->recent;
 	sim->waited_at = x->waited_at;
 	sim->cost = x->cost;
@@ -186,7 +187,7 @@ static void yield(struct loom_sim *sim)
 		if (sim->waiting || pct_draw(&s->pct, 3) == 0)
 			next = any_entity(s);
 	} else {
-		if (sim->waiting || pct_is_change(&s->pct))
+		if (sim->waiting || pct_is_change(&s->pct) || s->pct.step - s->resumed_at >= PCT_ROW)
 			me->at.priority = pct_lower(&s->pct);
 		next = highest(s);
 	}

@@ -127,6 +127,7 @@ struct simulation {
 	struct fiber home, *from;
 	uint32_t over; /* 1: a fault ended the sample while entities were live */
 	struct pct pct;
+	uint64_t resumed_at;                  /* pct.step when the running worker began to run */
 	uint64_t turn;                        /* number of entries into heaps */
 	struct sim_entity *delayed;           /* random schedules: the entity that is delayed between two steps; NULL: none */
 	uint64_t delayed_from, delayed_until; /* numbers of these two steps, as in pct.step */

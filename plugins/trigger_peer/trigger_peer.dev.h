@@ -561,7 +561,8 @@ LOOM_FN void peer_sent(const struct loom_ctx *c, uint32_t at, uint64_t n)
 	 * other lanes before the barrier. */
 	if (!f->staged)
 		loom_store_release_sys((uint64_t *)&peer_line(c, f)->count, n);
-	peer_flow(c, at)->sent = n;
+	/* Relaxed: if the threshold is more than 1, another lane may store the number of the next message. */
+	loom_store_relaxed_dev(&peer_flow(c, at)->sent, n);
 	if (!f->slot)
 		return;
 	uint64_t *completed = (uint64_t *)&peer_slot(c, f->slot)->completed;

@@ -125,6 +125,7 @@ static uint64_t threads_fence_word;
 #define loom_fence_acquire_sys() THREADS_FENCE(__ATOMIC_ACQUIRE)
 #define loom_fence_release_dev() THREADS_FENCE(__ATOMIC_RELEASE)
 #define loom_fence_release_sys() THREADS_FENCE(__ATOMIC_RELEASE)
+#define loom_fence_acq_rel_sys() THREADS_FENCE(__ATOMIC_ACQ_REL)
 #define loom_fence_seq_cst_dev() THREADS_FENCE(__ATOMIC_SEQ_CST)
 #define loom_fence_seq_cst_sys() THREADS_FENCE(__ATOMIC_SEQ_CST)
 #define LOOM_COMPUTED(word)      ((void)(word))

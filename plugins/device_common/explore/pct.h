@@ -13,6 +13,9 @@
 #include <stdint.h>
 
 #define PCT_CHANGES 4
+/* After so many steps in a row, an entity gets the lowest priority. It may poll without a pause, as sync_poll does on a GPU,
+ * and the entity for which it waits would never run. */
+#define PCT_ROW 1024u
 
 struct pct {
 	uint64_t random; /* state of the random generator, never 0 */

@@ -38,6 +38,7 @@
  *   loom_fetch_add_{relaxed,acquire,release,acq_rel}_{dev,sys}(p, v)     (to subtract, add the negative)
  *   loom_fetch_or_{relaxed,acq_rel}_{dev,sys}(p, v)     loom_exchange_acq_rel_{dev,sys}(p, v)
  *   loom_cas_acq_rel_{dev,sys}(p, &expected, v) -> 1 if set     loom_fence_{acquire,release,seq_cst}_{dev,sys}()
+ *   loom_fence_acq_rel_sys(): acquire and release by one fence. On some GPUs loom_fence_release_sys() is no acquire
  *   loom_take_ticket_dev(p): increments the uint64_t at p, relaxed, and returns the old value. Lanes that call it
  *      together with the same p get consecutive numbers by one memory access
  *   loom_store_marked_sys(p, data, mark), loom_load_marked_sys(p, &data) -> mark: access a uint64_t and its mark, which

@@ -104,6 +104,7 @@ LOOM_ONCE uint64_t loom_fence_word;
 #define loom_fence_acquire_sys() LOOM_CPU_FENCE(__ATOMIC_ACQUIRE)
 #define loom_fence_release_dev() LOOM_CPU_FENCE(__ATOMIC_RELEASE)
 #define loom_fence_release_sys() LOOM_CPU_FENCE(__ATOMIC_RELEASE)
+#define loom_fence_acq_rel_sys() LOOM_CPU_FENCE(__ATOMIC_ACQ_REL)
 #define loom_fence_seq_cst_dev() LOOM_CPU_FENCE(__ATOMIC_SEQ_CST)
 #define loom_fence_seq_cst_sys() LOOM_CPU_FENCE(__ATOMIC_SEQ_CST)
 

@@ -149,6 +149,7 @@ LOOM_PTX_FENCE(acquire_dev, "acq_rel.gpu")
 LOOM_PTX_FENCE(acquire_sys, "acq_rel.sys")
 LOOM_PTX_FENCE(release_dev, "acq_rel.gpu")
 LOOM_PTX_FENCE(release_sys, "acq_rel.sys")
+LOOM_PTX_FENCE(acq_rel_sys, "acq_rel.sys")
 LOOM_PTX_FENCE(seq_cst_dev, "sc.gpu")
 LOOM_PTX_FENCE(seq_cst_sys, "sc.sys")
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ >= 13

@@ -107,6 +107,7 @@ LOOM_HIP_FENCE(acquire_dev, __ATOMIC_ACQUIRE, "agent")
 LOOM_HIP_FENCE(acquire_sys, __ATOMIC_ACQUIRE, "")
 LOOM_HIP_FENCE(release_dev, __ATOMIC_RELEASE, "agent")
 LOOM_HIP_FENCE(release_sys, __ATOMIC_RELEASE, "")
+LOOM_HIP_FENCE(acq_rel_sys, __ATOMIC_ACQ_REL, "")
 LOOM_HIP_FENCE(seq_cst_dev, __ATOMIC_SEQ_CST, "agent")
 LOOM_HIP_FENCE(seq_cst_sys, __ATOMIC_SEQ_CST, "")
 

@@ -228,6 +228,7 @@ LOOM_FN uint64_t loom_load_marked_sys(const uint64_t *p, uint64_t *data)
 #define loom_fence_acquire_sys()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
 #define loom_fence_release_sys()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
 #define loom_fence_seq_cst_sys()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
+#define loom_fence_acq_rel_sys()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
 
 /* Adds the time of a computation to the virtual clock. The computation counts as a change, so that a long computation
  * does not look like a stall. */
