@@ -121,9 +121,9 @@ int main(int argc, char **argv)
 		const char *name;
 		int blocks, threads;
 		uint64_t n;
-	} shape[] = {{"stores_lane", 1, 1, 2000000},
-		     {"stores_warp", 1, 32, 50000000},
-		     {"stores_grid", prop.multiProcessorCount, 32, 100000000}};
+	} shape[] = {{"stores_lane", 1, 1, 400000},
+		     {"stores_warp", 1, 32, 10000000},
+		     {"stores_grid", prop.multiProcessorCount, 32, 20000000}};
 	for (auto &s : shape) {
 		if (!wanted(s.name))
 			continue;
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
 	MUST(cudaHostAlloc(&words, 128, cudaHostAllocMapped));
 	MUST(cudaHostGetDevicePointer(&words_dev, words, 0));
 	memset(words, 0, 128);
-	const uint64_t trips = 100000;
+	const uint64_t trips = 20000;
 	uint64_t begin = now_ns();
 	if (wanted("round_trip_us"))
 		ping<<<1, 1>>>(words_dev, words_dev + 8, trips);

@@ -9,13 +9,9 @@
  * the first kernel, so its launch is not in the time. A rival that fails says why.
  * A task is a node of the spawn tree of fib(32), or of the tree T1L of Unbalanced Tree Search.
  * The program requires nvcc -rdc=true. */
-#include <algorithm>
 #include <cmath>
 #include <cooperative_groups.h>
-#include <cuda_runtime.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gpu_must.h"
