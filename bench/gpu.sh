@@ -300,15 +300,17 @@ print(*laws.lengths('$law', 2048, 64, 1), sep='\n')" >"$D/lengths-$law"
 		shape=$common
 		for one in 'plan 4096' 'counter 1024'; do
 			own "${one% *}" scheduler.use="${one% *}" workload.ragged.chunk="${one#* }"
-			figure ragged_${law}_${one% *} bytes_per_s "${one% *}"
+			# three workers on a multiprocessor in place of two
+			own "${one% *}-168" scheduler.use="${one% *}" workload.ragged.chunk="${one#* }" device.cuda.max_registers=168
+			figure ragged_${law}_${one% *} bytes_per_s "${one% *}|${one% *}-168"
 		done
 		for one in counter grid; do other plain-$one "$program $one $D/lengths-$law 1024"; done
 		for one in $fixed; do
 			asked $one ${law}_$one
 			figure ragged_${law}_$one seconds $one
 		done
-		bar ragged_${law}_to_plain seconds 'plain-counter|plain-grid' 'plan|counter' '>=' 1
-		bar ragged_${law}_to_libraries seconds "$(echo $fixed | tr ' ' '|')" 'plan|counter' '>=' 1
+		bar ragged_${law}_to_plain seconds 'plain-counter|plain-grid' 'plan|counter|plan-168|counter-168' '>=' 1
+		bar ragged_${law}_to_libraries seconds "$(echo $fixed | tr ' ' '|')" 'plan|counter|plan-168|counter-168' '>=' 1
 		compare uneven-$law --metric seconds,bytes_per_s
 		[ $law != equal ] || continue
 		common=$shape
