@@ -78,25 +78,8 @@ static int run_compiler(const char *folder, const struct hostcc_want *want, char
 	char *c[] = {"sh",    "-c",      SCRIPT("${CC:-cc}"), name,    "-std=gnu11", "-O2",
 		     "-fPIC", "-shared", "-pthread",          include, "-o",         out,
 		     in,      NULL};
-	char *cpp[] = {"sh",
-		       "-c",
-		       SCRIPT("${CXX:-c++}"),
-		       name,
-		       "-std=gnu++20",
-		       "-O2",
-		       "-fPIC",
-		       "-w",
-		       "-fno-strict-aliasing",
-		       "-fno-exceptions",
-		       "-fno-rtti",
-		       "-shared",
-		       include,
-		       "-o",
-		       out,
-		       "-x",
-		       "c++",
-		       in,
-		       NULL};
+	char *cpp[] = {"sh", "-c", SCRIPT("${CXX:-c++}"), name, "-std=gnu++20", "-O2", "-fPIC", "-w", "-fno-strict-aliasing",
+		       "-fno-exceptions", "-fno-rtti", "-shared", include, "-o", out, "-x", "c++", in, NULL};
 	/* A program with privileges runs the system's compiler without the user's environment, because compilers read
 	 * dozens of variables. It uses no shell, because a shell would drop the privileges. */
 	static char variable[] = "PATH=/usr/bin:/bin", *const plain[] = {variable, NULL};
@@ -213,7 +196,11 @@ int hostcc_load(const struct loom_host *host, const struct hostcc_want *want, vo
 {
 	char folder[PATH_MAX - 64];
 	const char *tmp = secure_getenv("TMPDIR");
+	sigset_t alarms, before;
 	int rc;
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGALRM);
+	pthread_sigmask(SIG_BLOCK, NULL, &before);
 	/* A program with file capabilities runs under the id of its user. So the user could change the compiled file
 	 * before the program loads it. */
 	if (getauxval(AT_SECURE) && getuid() == geteuid())
@@ -231,8 +218,12 @@ int hostcc_load(const struct loom_host *host, const struct hostcc_want *want, vo
 	} else {
 		char why[160];
 		int status = run_compiler(folder, want, why, sizeof(why));
+		/* A command that is interrupted in its set-up ends by an alarm. The compiler's shell, which would then remove the
+		 * folder, has ended. */
+		pthread_sigmask(SIG_BLOCK, &alarms, &before);
 		rc = status ? fail_compile(host, want, folder, status, why, err) : load(host, want, folder, so, err);
 	}
 	remove_all(folder, want->layer);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return rc;
 }
