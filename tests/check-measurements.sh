@@ -59,7 +59,9 @@ sed -i "s/$known-dirty/$known/" "$tmp/tasks-x.json"
 rm -f "$tmp"/kept/tasks-*.json
 expect 0 'kept 2 figures' "$keep" $mine "$tmp/tasks-x.json" --machine A
 grep -q 'not kept.*no_such_figure' "$tmp/err" || fail 'a figure without a description'
-row memset_to_static '\| [0-9.]+ \| [0-9.]+ to [0-9.]+ \| 7 \| >= 0.0001 \| \[tasks-x\]\(#document-tasks-x\)'
+row memset_to_static '\| [0-9.]+ \(static [0-9.]+ [mun]?s / mgws [0-9.]+ [mun]?s\) \| [0-9.]+ to [0-9.]+ \| 7 \| >= 0.0001 \| \[tasks-x\]\(#document-tasks-x\)'
+sed 's/"no_such_figure",/"no_such_figure", "target": 1,/' "$tmp/tasks-x.json" >"$tmp/tasks-y.json"
+expect 1 'not kept.*no_such_figure' "$keep" $mine "$tmp/tasks-y.json" --machine A # a missed target must not vanish
 expect 0 "tasks-x.json.* A, load 7 \| $(date -u +%Y)-.* $known \| .gpuloom compare conf/memset.ini " "$keep" $mine --page
 expect 1 'choose from A, ' "$keep" $mine "$tmp/tasks-x.json" --machine Z
 
