@@ -19,7 +19,7 @@ BUILD/bench/aa.json.
 (p < 0.05), and that of nvbench's nvbench_compare.py (the means differ by more than the smaller relative standard deviation).
 N pairs (200) are interleaved by `gpuloom compare`, and N pairs are run one after the other by `gpuloom run`, as the other two
 programs do. They are equal pairs, of which every claim is false, and N of each --planted difference: the second variant has
-1, 2 or 3 percent more work. The output has the number of false claims, and of the pairs that are judged as slower. Pairs are
+1, 2 or 3 percent more work. The rule `best of each block` has samples of its own (--per-block best). The output has the number of false claims, and of the pairs that are judged as slower. Pairs are
 recorded with their samples in BUILD/bench/aa-rules.jsonl, and the counts go to BUILD/bench/aa-rules.json.
 
 --quick is --rules with 100 pairs of one job of 1.5 ms, without background load. It ends within ten minutes, and the next call
@@ -47,7 +47,7 @@ while os.getppid() == parent:
     time.sleep(random.uniform(0, 0.1))
 """
 CLAIMS = ('FASTER', 'SLOWER')
-RULES = {('interleaved', 'gpuloom, interleaved'): 'turns_gpuloom', ('interleaved', 'gpuloom, from files'): 'files_gpuloom',
+RULES = {('interleaved', 'gpuloom, interleaved'): 'turns_gpuloom', ('interleaved', 'gpuloom, best of each block'): 'turns_best', ('interleaved', 'gpuloom, from files'): 'files_gpuloom',
          ('interleaved', 'Welch'): 'turns_welch', ('interleaved', 'nvbench_compare'): 'turns_nvbench',
          ('one after the other', 'gpuloom, from files'): 'after_gpuloom', ('one after the other', 'Welch'): 'after_welch',
          ('one after the other', 'nvbench_compare'): 'after_nvbench'}
@@ -239,6 +239,9 @@ def pair(gpuloom, folder, job, design, percent, seed):
         doc = measure(gpuloom, ['compare', *conf, '--set', f'{setting}={work}', '--vary', vary, *BLOCKS, '--samples-per-block', '2',
                                 '--metric', 'seconds', '--seed', str(seed + 1)])
         verdicts['gpuloom, interleaved'] = doc['comparisons'][0]['verdict']
+        best = measure(gpuloom, ['compare', *conf, '--set', f'{setting}={work}', '--vary', vary, *BLOCKS, '--samples-per-block', '2',
+                                 '--metric', 'seconds', '--seed', str(seed + 1), *BEST])
+        verdicts['gpuloom, best of each block'] = best['comparisons'][0]['verdict']
         results = [v['result'] for v in doc['variants']]
     else:
         results = [measure(gpuloom, ['run', *conf, '--samples', '40', '--set', 'run.warmup=2', '--set', f'{setting}={n}']) for n in works]
@@ -281,7 +284,8 @@ def tell_rules(done, planted):
         for percent in planted:
             verdicts = [t['verdicts'][rule] for t in done if t['design'] == design and t['percent'] == percent]
             hits = sum(v == 'SLOWER' if percent else v in CLAIMS for v in verdicts)
-            count(f'rules_{name}_' + (f'found_{percent:g}' if percent else 'false'), hits, len(verdicts))
+            targets = {0.0: ('<=', 0.01), 2.0: ('>=', 0.9)} if name in ('turns_gpuloom', 'turns_best') else {}
+            count(f'rules_{name}_' + (f'found_{percent:g}' if percent else 'false'), hits, len(verdicts), *targets.get(percent, ()))
             cells.append(f'{hits} of {len(verdicts)}')
         print(f'| {design} | {rule} | {cells[0].split()[-1]} |', ' | '.join(c.split()[0] for c in cells), '|')
 
