@@ -19,8 +19,8 @@ BUILD/bench/aa.json.
 (p < 0.05), and that of nvbench's nvbench_compare.py (the means differ by more than the smaller relative standard deviation).
 N pairs (200) are interleaved by `gpuloom compare`, and N pairs are run one after the other by `gpuloom run`, as the other two
 programs do. They are equal pairs, of which every claim is false, and N of each --planted difference: the second variant has
-1, 2 or 3 percent more work. The rule `best of each block` has samples of its own (--per-block best). The output has the number of false claims, and of the pairs that are judged as slower. Pairs are
-recorded with their samples in BUILD/bench/aa-rules.jsonl, and the counts go to BUILD/bench/aa-rules.json.
+1, 2 or 3 percent more work. The rule `best of each block` has samples of its own (--per-block best). The output has the number of
+false claims, and of the pairs that are judged as slower. Pairs are recorded with their samples in BUILD/bench/aa-rules.jsonl, and the counts go to BUILD/bench/aa-rules.json.
 
 --quick is --rules with 100 pairs of one job of 1.5 ms, without background load. It ends within ten minutes, and the next call
 continues if pairs are left.
