@@ -252,15 +252,15 @@ int loom__compare_bars(cJSON *doc, const struct loom__bar *bar, size_t bars, str
 		struct loom__stats_interval is;
 		double *x = NULL;
 		size_t n = 0;
-		cJSON *o = loom__json_append_object(list);
+		cJSON *o = loom__must(cJSON_CreateObject());
 		int rc = bar_values(doc, b, &x, &n, o, err);
 		if (rc) {
 			free(x);
+			cJSON_Delete(o);
 			return rc;
 		}
-		cJSON *values = loom__json_add_array(o, "values");
-		for (size_t i = 0; i < n; i++)
-			loom__json_append(values, cJSON_CreateNumber(x[i]));
+		loom__json_append(list, o);
+		loom__json_add(o, "values", cJSON_CreateDoubleArray(x, (int)n));
 		double value = median(x, n);
 		loom__stats_sort(x, n);
 		if (loom__stats_quantile_ci(x, n, 0.5, 0.95, &is))
