@@ -286,6 +286,15 @@ if command -v c++ >/dev/null; then
 	grep 'does not compile' "$tmp/err" && fail 'a compiler that was interrupted is no mistake of the source (S15)'
 	# A second signal may have ended the command before the compiler's shell has removed the folder.
 	soon '[ -z "$(ls "$tmp/t")" ]' || fail "the folder of a compiler stays: $(ls "$tmp/t") (S15)"
+	# The alarm that ends an interrupted command comes when the compiler has ended, and the program is loaded.
+	printf '%s\n' '#include <unistd.h>' '__attribute__((constructor)) static void slow() { sleep(1); sleep(1); sleep(1); }' >"$tmp/slow.h"
+	printf '%s\n' '#!/bin/sh' "c++ -include $tmp/slow.h \"\$@\" && touch $tmp/begun" >"$tmp/cc"
+	compile
+	kill -TERM $pid
+	wait $pid
+	got=$?
+	[ $got -eq 130 ] || fail "exit $got instead of 130: SIGTERM while a program is loaded"
+	[ -z "$(ls "$tmp/t")" ] || fail "the folder of a program stays: $(ls "$tmp/t")"
 fi
 
 # ---- private files of a command have no name in /tmp

@@ -196,11 +196,11 @@ int hostcc_load(const struct loom_host *host, const struct hostcc_want *want, vo
 {
 	char folder[PATH_MAX - 64];
 	const char *tmp = secure_getenv("TMPDIR");
+	char why[160];
 	sigset_t alarms, before;
-	int rc;
+	int rc, status = -1;
 	sigemptyset(&alarms);
 	sigaddset(&alarms, SIGALRM);
-	pthread_sigmask(SIG_BLOCK, NULL, &before);
 	/* A program with file capabilities runs under the id of its user. So the user could change the compiled file
 	 * before the program loads it. */
 	if (getauxval(AT_SECURE) && getuid() == geteuid())
@@ -212,17 +212,16 @@ int hostcc_load(const struct loom_host *host, const struct hostcc_want *want, vo
 	snprintf(folder, sizeof(folder), "%s/gpuloom-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	if (!mkdtemp(folder))
 		return LOOM_FAIL(host, err, LOOM_EIO, "%s: %s: %s", want->label, folder, strerror(errno));
-	if (write_headers(folder, want->layer) || write_program(folder, want)) {
-		rc = LOOM_FAIL(host, err, LOOM_EIO, "%s: %s cannot be written: %s", want->label, folder,
-			       strerror(errno));
-	} else {
-		char why[160];
-		int status = run_compiler(folder, want, why, sizeof(why));
-		/* A command that is interrupted in its set-up ends by an alarm. The compiler's shell, which would then remove the
-		 * folder, has ended. */
-		pthread_sigmask(SIG_BLOCK, &alarms, &before);
+	rc = write_headers(folder, want->layer) || write_program(folder, want)
+		 ? LOOM_FAIL(host, err, LOOM_EIO, "%s: %s cannot be written: %s", want->label, folder, strerror(errno))
+		 : 0;
+	if (!rc)
+		status = run_compiler(folder, want, why, sizeof(why));
+	/* A command that is interrupted in its set-up ends by an alarm. The compiler's shell, which would then remove the
+	 * folder, has ended. */
+	pthread_sigmask(SIG_BLOCK, &alarms, &before);
+	if (!rc)
 		rc = status ? fail_compile(host, want, folder, status, why, err) : load(host, want, folder, so, err);
-	}
 	remove_all(folder, want->layer);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return rc;
