@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "race.h"
+#include "pct.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -47,7 +48,8 @@ static struct {
 	uint32_t n, run, on;
 	uint32_t (*now)(void);
 	int stale;
-	uint64_t random, step, races;
+	struct pct pct; /* only its random numbers are used */
+	uint64_t step, races;
 	uint32_t histories;
 	struct {
 		/* seen: what loads cannot miss, although it may not happen before. acq: what relaxed loads have read,
@@ -64,14 +66,6 @@ static struct history histories[HISTORIES];
 
 /* After so many steps, all fibers see a value. */
 enum { VISIBLE_STEPS = 300 };
-
-static uint64_t draw(uint64_t below)
-{
-	all.random ^= all.random << 13;
-	all.random ^= all.random >> 7;
-	all.random ^= all.random << 17;
-	return (all.random >> 11) % below;
-}
 
 static void join(clock to, const clock from)
 {
@@ -169,7 +163,7 @@ static void touch_cell(struct cell *c, const struct access *a)
 		while (i < c->reads && c->read[i].by != a->by)
 			i++;
 		if (i == READS)
-			i = (uint32_t)draw(READS);
+			i = (uint32_t)pct_draw(&all.pct, READS);
 		c->reads += i == c->reads;
 		c->read[i] = *a;
 		return;
@@ -252,7 +246,7 @@ static int must_see(const struct value *v, uint32_t me)
 static struct value *choose(struct history *h, uint32_t me)
 {
 	uint32_t at = h->last;
-	for (uint32_t older = 1; older < h->count && all.stale && draw(4) == 0; older++) {
+	for (uint32_t older = 1; older < h->count && all.stale && pct_draw(&all.pct, 4) == 0; older++) {
 		if (must_see(&h->value[at], me))
 			break;
 		at = (at + VALUES - 1) % VALUES;
@@ -368,7 +362,7 @@ static int add_before(struct race_site *site, void *p, uint32_t size, int order,
 	struct history *h = history_of(p, size);
 	uint32_t me = running();
 	struct value *newest = &h->value[h->last], *before = &h->value[(h->last + VALUES - 1) % VALUES];
-	if (h->count < 2 || !newest->blind || must_see(newest, me) || draw(2))
+	if (h->count < 2 || !newest->blind || must_see(newest, me) || pct_draw(&all.pct, 2))
 		return 0;
 	touch(p, size, 1, site->scope, site);
 	struct value late = *newest;
@@ -465,7 +459,7 @@ void race_begin(uint32_t n, const uint8_t *device, uint32_t (*now)(void), uint64
 	all.n = n;
 	all.now = now;
 	all.stale = stale;
-	all.random = (seed + 1) * 0x9e3779b97f4a7c15ull | 1;
+	pct_start(&all.pct, (seed + 1) * 0x9e3779b97f4a7c15ull);
 	all.races = all.histories = 0;
 	all.step = VISIBLE_STEPS;
 	all.run++;
