@@ -475,7 +475,7 @@ $B/bench/comm: bench/comm.c $B/libgpuloom.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< $B/libgpuloom.a $(CORE_LIBS) -ldl -o $@
-bench-comm: all $B/bench/comm ## allreduce of two ranks on this machine's CPUs; bench/gpu.sh BUILD collectives measures GPUs
+bench-comm: all $B/bench/comm ## collectives of two ranks on this machine's CPUs; bench/gpu.sh BUILD collectives measures GPUs
 	$B/bench/comm $B/plugins cpu
 .PHONY: bench-comm
 check-models: ## all states of the models of queues, detectors and sleep, and their seeded faults

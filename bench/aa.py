@@ -20,7 +20,8 @@ BUILD/bench/aa.json.
 N pairs (200) are interleaved by `gpuloom compare`, and N pairs are run one after the other by `gpuloom run`, as the other two
 programs do. They are equal pairs, of which every claim is false, and N of each --planted difference: the second variant has
 1, 2 or 3 percent more work. The rule `best of each block` has samples of its own (--per-block best). The output has the number of
-false claims, and of the pairs that are judged as slower. Pairs are recorded with their samples in BUILD/bench/aa-rules.jsonl, and the counts go to BUILD/bench/aa-rules.json.
+false claims, and of the pairs that are judged as slower. Pairs are recorded with their samples in BUILD/bench/aa-rules.jsonl,
+and the counts go to BUILD/bench/aa-rules.json.
 
 --quick is --rules with 100 pairs of one job of 1.5 ms, without background load. It ends within ten minutes, and the next call
 continues if pairs are left.
@@ -47,7 +48,8 @@ while os.getppid() == parent:
     time.sleep(random.uniform(0, 0.1))
 """
 CLAIMS = ('FASTER', 'SLOWER')
-RULES = {('interleaved', 'gpuloom, interleaved'): 'turns_gpuloom', ('interleaved', 'gpuloom, best of each block'): 'turns_best', ('interleaved', 'gpuloom, from files'): 'files_gpuloom',
+RULES = {('interleaved', 'gpuloom, interleaved'): 'turns_gpuloom', ('interleaved', 'gpuloom, best of each block'): 'turns_best',
+         ('interleaved', 'gpuloom, from files'): 'files_gpuloom',
          ('interleaved', 'Welch'): 'turns_welch', ('interleaved', 'nvbench_compare'): 'turns_nvbench',
          ('one after the other', 'gpuloom, from files'): 'after_gpuloom', ('one after the other', 'Welch'): 'after_welch',
          ('one after the other', 'nvbench_compare'): 'after_nvbench'}
@@ -236,12 +238,11 @@ def pair(gpuloom, folder, job, design, percent, seed):
     works, verdicts = [round(work * (1 + share / 100)) for share in (0, percent)], {}
     if design == DESIGNS[0]:
         vary = f'{setting}={works[0]},{works[1]}' if percent else 'run.title=a,b'
-        doc = measure(gpuloom, ['compare', *conf, '--set', f'{setting}={work}', '--vary', vary, *BLOCKS, '--samples-per-block', '2',
-                                '--metric', 'seconds', '--seed', str(seed + 1)])
+        turns = ['compare', *conf, '--set', f'{setting}={work}', '--vary', vary, *BLOCKS, '--samples-per-block', '2',
+                 '--metric', 'seconds', '--seed', str(seed + 1)]
+        doc = measure(gpuloom, turns)
         verdicts['gpuloom, interleaved'] = doc['comparisons'][0]['verdict']
-        best = measure(gpuloom, ['compare', *conf, '--set', f'{setting}={work}', '--vary', vary, *BLOCKS, '--samples-per-block', '2',
-                                 '--metric', 'seconds', '--seed', str(seed + 1), *BEST])
-        verdicts['gpuloom, best of each block'] = best['comparisons'][0]['verdict']
+        verdicts['gpuloom, best of each block'] = measure(gpuloom, turns + BEST)['comparisons'][0]['verdict']
         results = [v['result'] for v in doc['variants']]
     else:
         results = [measure(gpuloom, ['run', *conf, '--samples', '40', '--set', 'run.warmup=2', '--set', f'{setting}={n}']) for n in works]

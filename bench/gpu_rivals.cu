@@ -2,7 +2,7 @@
 /* Common GPU implementations of tasks that spawn tasks, without gpuloom, written for bench/gpu.sh rivals.
  *   gpu_rivals fib|uts RIVAL
  * - global: one array to which all threads append and from which they take, by one fetch-and-add per warp.
- * - frontier: a persistent kernel, whose blocks meet after each level of the tree.
+ * - frontier: a persistent kernel, whose blocks meet after each level of the tree. It has not run on a GPU yet.
  * - tail: a kernel for each level of the tree, launched by the previous kernel (dynamic parallelism, tail launch).
  * - levels: the same kernels, launched by the host, which reads the size of each level.
  * Prints tasks_per_s of the fastest of four numbers of blocks, the median of 5 verified runs. The GPU is busy until the host has queued
