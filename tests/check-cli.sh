@@ -232,7 +232,7 @@ for sync in poll futex wic backoff; do
 	expect 124 'cpu:0: 2 at work \(0-1\); cpu:1: 2 waiting for data of others \(2-3\); workers' "$G" run \
 		conf/wic.ini --set run.workload=pattern \
 		--set sync.use=$sync --set device.cpu.workers=2 --set run.timeout=$(slack)s \
-		--set workload.exchange.tp=1000000
+		--set workload.exchange.tp=1000000 --set workload.pattern.iterations=100000
 done
 
 # The output of `config show --as-ini` is a conf with the same values.
@@ -367,7 +367,6 @@ expect 2 'no result given' "$G" rerun conf/memset.ini
 expect 2 'is a sweep' "$G" run tests/data/sweep.jsonl
 expect 2 'is a comparison' "$G" config check tests/data/compare.json
 # A file that a plug-in reads must be a regular file. Opening a FIFO would wait for a writer.
-mkfifo "$tmp/fifo"
 for set in "1 ragged workload.ragged.law=trace workload.ragged.trace" \
 	"1 contains workload.contains.path=$PWD/README.md workload.contains.index" \
 	"1 contains scheduler.use=plan scheduler.plan.load" \
