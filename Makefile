@@ -48,13 +48,13 @@ CORE_LIBS := -liniparser -lcjson -lz -lm -ldl
 # Only libgpuloom.so has this file, by which it loads the libraries that other programs link to.
 BORROWED := core/base/borrowed.c
 LIB_SRC := $(sort $(filter-out $(BORROWED),$(wildcard core/*/*.c comm/*.c)) lib/text.c)
-LAB_SRC := $(sort $(filter-out lab/cli/%,$(wildcard lab/*/*.c lab/*/*/*.c)) $(wildcard conform/*.c rig/*.c) lib/child.c plugins/device_common/explore/fiber.c)
+LAB_SRC := $(sort $(filter-out lab/cli/%,$(wildcard lab/*/*.c lab/*/*/*.c)) $(wildcard conform/*.c rig/*.c) explore/rewrite.c lib/child.c plugins/device_common/explore/fiber.c)
 CLI_SRC := $(sort $(wildcard lab/cli/*.c lab/cli/*/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o)
 LAB_OBJ := $(LAB_SRC:%.c=$B/obj/%.o)
 CLI_OBJ := $(CLI_SRC:%.c=$B/obj/%.o)
 
-all: $B/gpuloom $B/libgpuloom.so $B/include
+all: $B/gpuloom $B/libgpuloom.so $B/include $B/explore/libexplore.a
 $B/include: $(PUBLIC_HEADERS) Makefile
 	@rm -rf $@ && mkdir -p $@/gpuloom/dev
 	@for d in $(PUBLIC); do for f in $$(cd $$d && find gpuloom -name '*.h'); do ln -sf "$(CURDIR)/$$d/$$f" $@/$$f || exit 1; done; done
@@ -97,8 +97,8 @@ FORCE:
 BUILD_FACTS := $(addprefix $B/obj/lab/,facts/facts.o facts/environment.o compare/document.o)
 $(BUILD_FACTS): $B/build-facts.h
 $(BUILD_FACTS): CPPFLAGS += -I$B
-$B/obj/core/plugin/search.o: $B/layout.h
-$B/obj/core/plugin/search.o: CPPFLAGS += -include $B/layout.h
+$B/obj/core/plugin/search.o $B/obj/lab/cli/explore/explore_kernel.o: $B/layout.h
+$B/obj/core/plugin/search.o $B/obj/lab/cli/explore/explore_kernel.o: CPPFLAGS += -include $B/layout.h
 
 # Embedded files are not headers, so the compiler does not report them as dependencies.
 $B/obj/lab/cli/plugin/templates.o: $(wildcard conform/templates/*)
@@ -122,6 +122,22 @@ $B/libgpuloom.so: $(LIB_OBJ) $B/obj/$(BORROWED:.c=.o)
 $B/gpuloom: $(CLI_OBJ) $B/lab.a $B/libgpuloom.a
 	$(call say,LINK,$@)
 	$Q$(CC) $(CFLAGS) $(LDFLAGS) $^ $(CORE_LIBS) -o $@
+
+# ---- explore/: what `gpuloom explore KERNEL.cu` compiles kernels with ----------------------------------------------------
+# A model of this size has room for 320 threads. Kernels are not built with the sanitizers of this build.
+EXPLORE_SIZES := -DRACE_FIBERS=320 -DRACE_BLOCKS=24 -DRACE_WORDS=2048 -DRACE_CELLS=262144 -DLOOM__EXPLORE_MAX=320
+EXPLORE_OBJ := $(patsubst %.c,$B/obj/kernels/%.o,$(filter-out explore/rewrite.c,$(wildcard explore/*.c)) rig/explore.c \
+  plugins/device_common/explore/race.c plugins/device_common/explore/fiber.c)
+$(EXPLORE_OBJ): $B/obj/kernels/%.o: %.c Makefile | $B/required
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$Q$(CC) $(CPPFLAGS) $(CSTD) -O2 -g $(WARN) $(EXPLORE_SIZES) -Iexplore/include/gpuloom/explore -MMD -MP -c $< -o $@
+$B/explore/libexplore.a: $(EXPLORE_OBJ)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(call say,AR,$@)
+	$Q$(AR) rcs $@ $^
+	@ln -sfn '$(CURDIR)/explore/include' $(@D)/include
 
 # ---- plug-ins: plugins/*/plugin.mk and plugins/workloads/*/plugin.mk ----------------------------------------------------
 # The lines about what is left out are printed with `all`, because targets such as `run` install packages first.
@@ -200,7 +216,7 @@ $B/tests/limit $B/tests/deny: $B/tests/%: tests/%.c Makefile
 
 tests: all $(TESTS) $B/tests/limit $B/tests/deny $B/tests/soak_two $B/tests/faults.so $(FIXTURES) $(BROKEN)
 
--include $(LIB_OBJ:.o=.d) $B/obj/$(BORROWED:.c=.d) $(LAB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PLUGIN_OBJ:.o=.d) $(TEST_SRC:%.c=$B/obj/%.d) $B/obj/tests/support.d $(RACES_OBJ:.o=.d) $B/obj/plugins/device_common/explore/race.d
+-include $(EXPLORE_OBJ:.o=.d) $(LIB_OBJ:.o=.d) $B/obj/$(BORROWED:.c=.d) $(LAB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PLUGIN_OBJ:.o=.d) $(TEST_SRC:%.c=$B/obj/%.d) $B/obj/tests/support.d $(RACES_OBJ:.o=.d) $B/obj/plugins/device_common/explore/race.d
 -include $(FIXTURES:=.d)
 
 .PHONY: all tests

@@ -24,6 +24,8 @@ static struct {
 	int on, stuck;
 	enum loom__explore_mode mode;
 	struct pct pct;
+	uint32_t starved; /* the worker that does not run from one step to another, if others can run */
+	uint64_t starved_from, starved_for;
 	uint64_t limit;
 	void (*body)(uint32_t worker);
 } all;
@@ -32,16 +34,19 @@ static struct {
 static uint32_t choose(void)
 {
 	uint32_t best = LOOM__EXPLORE_MAX, count = 0;
+	uint32_t starved = all.pct.step - all.starved_from < all.starved_for ? all.starved : LOOM__EXPLORE_MAX;
 	for (uint32_t i = 0; i < all.n; i++) {
 		const struct worker *w = &all.worker[i];
-		if (w->ended || w->asleep)
+		if (w->ended || w->asleep || i == starved)
 			continue;
 		count++;
-		if (all.mode == LOOM__EXPLORE_RANDOM
+		if (all.mode != LOOM__EXPLORE_PCT
 			? pct_draw(&all.pct, count) == 0
 			: best == LOOM__EXPLORE_MAX || w->priority > all.worker[best].priority)
 			best = i;
 	}
+	if (best == LOOM__EXPLORE_MAX && starved < all.n && !all.worker[starved].ended && !all.worker[starved].asleep)
+		best = starved;
 	return best;
 }
 
@@ -52,7 +57,7 @@ static void switch_to(struct fiber *from, struct fiber *to)
 	fiber_arrive(from, all.from);
 }
 
-static void end_stuck(void)
+void loom__explore_stop(void)
 {
 	all.stuck = 1;
 	switch_to(&all.worker[all.now].fiber, &all.caller);
@@ -84,8 +89,8 @@ void loom__explore_yield(void)
 	if (!all.on)
 		return;
 	if (++all.pct.step >= all.limit)
-		end_stuck();
-	if (all.mode == LOOM__EXPLORE_RANDOM) {
+		loom__explore_stop();
+	if (all.mode != LOOM__EXPLORE_PCT) {
 		if (pct_draw(&all.pct, 3) == 0)
 			reschedule();
 		return;
@@ -155,6 +160,12 @@ int loom__explore(uint32_t n, void (*body)(uint32_t), enum loom__explore_mode mo
 	pct_start(&all.pct, (seed + 1) * 0x9e3779b97f4a7c15ull);
 	for (int i = 0; i < PCT_CHANGES; i++)
 		all.pct.change[i] = 1 + pct_draw(&all.pct, length);
+	all.starved_for = 0;
+	if (mode == LOOM__EXPLORE_STARVE) {
+		all.starved = (uint32_t)pct_draw(&all.pct, n);
+		all.starved_from = pct_draw(&all.pct, length);
+		all.starved_for = length;
+	}
 	for (uint32_t i = 0; i < n; i++) {
 		struct worker *w = &all.worker[i];
 		if (fiber_make(&w->fiber, STACK_BYTES, worker_main)) {

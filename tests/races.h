@@ -14,7 +14,7 @@
 
 /* The linker makes an array of the pointers in this section. */
 #define RACES_SITE(what, order, scope)                                                                                 \
-	static struct race_site site_ = {__FILE__, __func__, what, __LINE__, order, scope, 0, 0, 0};                   \
+	static struct race_site site_ = {__FILE__, __func__, what, __LINE__, order, scope, 0, 0, 0, NULL};             \
 	static struct race_site *const entry_ __attribute__((section("race_sites"), used)) = &site_;                   \
 	(void)entry_;                                                                                                  \
 	LOOM_YIELD()

@@ -15,16 +15,18 @@ struct access {
 	uint32_t at;
 	uint8_t by, bytes; /* the fiber; a bit for each byte of the cell; 0: there is no access */
 	uint8_t scope;     /* enum race_scope; 0: a plain access */
-	uint8_t is_write;
-	const void *where; /* of an ordered access: its struct race_site; otherwise an address of the code */
+	uint8_t is_write, is_site;
+	const void *where; /* is_site: a struct race_site; otherwise an address of the code */
 };
 
-/* A value of an atomic word. dev: what a load by that device acquires with any scope; sys: what a load of scope sys
- * acquires. seen[i]: the clock of fiber i when it read or wrote this value first; 0: never. */
+/* What loads acquire. of[i]: loads by device i, or by block i - RACE_DEVICES; the last one: loads of scope sys. */
+enum { SYS = RACE_DEVICES + RACE_BLOCKS, DOMAINS };
+
+/* A value of an atomic word. seen[i]: the clock of fiber i when it read or wrote this value first; 0: never. */
 struct value {
 	uint64_t v, step;
 	uint32_t blind; /* 1: no fiber has read this value, and the add that made it has no result in the source */
-	clock dev[RACE_DEVICES], sys, seen;
+	clock of[DOMAINS], seen;
 };
 
 /* The last values of a word, in modification order, which is the order of execution. */
@@ -36,7 +38,7 @@ struct history {
 };
 
 /* Four bytes of memory. */
-enum { READS = 6, CELLS = 1 << 16, PROBES = 256, HISTORIES = 1 << 13 };
+enum { READS = 6, CELLS = RACE_CELLS, PROBES = 256, HISTORIES = RACE_WORDS };
 struct cell {
 	uintptr_t at;
 	uint32_t run, reads;
@@ -48,29 +50,44 @@ static struct {
 	uint32_t n, run, on;
 	uint32_t (*now)(void);
 	int stale;
-	struct pct pct; /* only its random numbers are used */
+	uint8_t used[DOMAINS]; /* 1: the domain has fibers */
+	struct pct pct;        /* only its random numbers are used */
 	uint64_t step, races;
 	uint32_t histories;
 	struct {
-		/* seen: what loads cannot miss, although it may not happen before. acq: what relaxed loads have read,
-		 * which a later acquire fence makes happen before. rel: what the last release fence releases by relaxed
-		 * stores. */
-		clock own, seen, acq_dev, acq_sys, rel_dev, rel_sys;
-		uint8_t device;
+		/* seen: what loads cannot miss, although it may not happen before. acq[scope]: what relaxed loads of at
+		 * least this scope have read, which a later acquire fence makes happen before. rel[scope]: what the
+		 * last release fence of at least this scope releases by relaxed stores. proxy: what the asynchronous
+		 * proxy sees of what others wrote by ordinary accesses. */
+		clock own, seen, acq[RACE_SYS + 1], rel[RACE_SYS + 1], proxy;
+		uint8_t domain[RACE_SYS + 1]; /* of each scope */
+		uint8_t is_proxy;
 	} fiber[RACE_FIBERS];
-	clock fences_dev[RACE_DEVICES], fences_sys; /* what seq_cst fences have shown */
+	clock fences[DOMAINS]; /* what seq_cst fences have shown */
 	char text[1200];
 } all;
 static struct cell cells[CELLS];
 static struct history histories[HISTORIES];
 
 /* After so many steps, all fibers see a value. */
-enum { VISIBLE_STEPS = 300 };
+enum { VISIBLE_STEPS = 300 > 8 * RACE_FIBERS ? 300 : 8 * RACE_FIBERS };
+/* The smallest scope. */
+enum { INNER = RACE_BLOCKS ? RACE_BLOCK : RACE_DEV };
 
 static void join(clock to, const clock from)
 {
 	for (uint32_t i = 0; i < all.n; i++)
 		to[i] = to[i] > from[i] ? to[i] : from[i];
+}
+
+static void set(clock to, const clock from)
+{
+	memcpy(to, from, all.n * sizeof(to[0]));
+}
+
+static void clear(clock c)
+{
+	memset(c, 0, all.n * sizeof(c[0]));
 }
 
 static uint32_t running(void)
@@ -92,12 +109,19 @@ static void give_up(const char *what)
 	abort();
 }
 
-static struct cell *cell_of(uintptr_t at)
+/* Returns the cell of the address, or one that is free for it. */
+static struct cell *find_cell(uintptr_t at)
 {
 	uint32_t first = (uint32_t)((at >> 2) * 0x9e3779b97f4a7c15ull >> 40), i = 0;
 	struct cell *c = &cells[first % CELLS];
 	while (i < PROBES && c->run == all.run && c->at != at)
 		c = &cells[(first + ++i) % CELLS];
+	return c;
+}
+
+static struct cell *cell_of(uintptr_t at)
+{
+	struct cell *c = find_cell(at);
 	if (c->run == all.run && c->at != at)
 		give_up("cells");
 	if (c->run != all.run) {
@@ -109,28 +133,36 @@ static struct cell *cell_of(uintptr_t at)
 	return c;
 }
 
+void (*race_name)(uint32_t fiber, char *text, size_t room);
+
+void race_where(const void *code, const char *file, uint32_t line, char *text, size_t room)
+{
+	Dl_info info = {0};
+	char command[400];
+	snprintf(text, room, file ? "%s:%u" : "?", file, line);
+	if (file || !dladdr(code, &info) || !info.dli_fname)
+		return;
+	snprintf(command, sizeof(command), "addr2line -e '%s' %#lx 2>/dev/null", info.dli_fname,
+		 (unsigned long)((const char *)code - (const char *)info.dli_fbase - 1));
+	FILE *f = popen(command, "re");
+	if (f && !fgets(text, (int)room, f))
+		snprintf(text, room, "%s", command);
+	if (f)
+		pclose(f);
+	text[strcspn(text, "\n ")] = 0;
+}
+
 static void describe(const struct access *a, char *text, size_t room)
 {
-	char line[400] = "?";
-	if (a->scope) {
-		const struct race_site *s = a->where;
-		snprintf(line, sizeof(line), "%s:%u (%s)", s->file, s->line, s->what);
-	} else {
-		Dl_info info = {0};
-		char command[400];
-		if (dladdr(a->where, &info) && info.dli_fname) {
-			snprintf(command, sizeof(command), "addr2line -e '%s' %#lx 2>/dev/null", info.dli_fname,
-				 (unsigned long)((const char *)a->where - (const char *)info.dli_fbase - 1));
-			FILE *f = popen(command, "re");
-			if (f && !fgets(line, sizeof(line), f))
-				snprintf(line, sizeof(line), "%s", command);
-			if (f)
-				pclose(f);
-			line[strcspn(line, "\n ")] = 0;
-		}
-	}
-	snprintf(text, room, "%s%s by fiber %u of device %u at %s", a->scope ? "atomic " : "",
-		 a->is_write ? "write" : "read", a->by, all.fiber[a->by].device, line);
+	char place[300], fiber[80];
+	const struct race_site *s = a->is_site ? a->where : NULL;
+	race_where(s ? s->code : a->where, s ? s->file : NULL, s ? s->line : 0, place, sizeof(place));
+	if (race_name)
+		race_name(a->by, fiber, sizeof(fiber));
+	else
+		snprintf(fiber, sizeof(fiber), "fiber %u of device %u", a->by, all.fiber[a->by].domain[RACE_DEV]);
+	snprintf(text, room, "%s%s by %s at %s%s%s%s", a->scope ? "atomic " : "", a->is_write ? "write" : "read", fiber,
+		 place, s ? " (" : "", s ? s->what : "", s ? ")" : "");
 }
 
 static void report(const struct access *first, const struct access *second)
@@ -145,12 +177,14 @@ static void report(const struct access *first, const struct access *second)
 
 static void compare(const struct access *first, const struct access *second)
 {
-	if (!(first->bytes & second->bytes) || first->by == second->by || !(first->is_write | second->is_write) ||
-	    first->at <= all.fiber[second->by].own[first->by])
+	if (!(first->bytes & second->bytes) || first->by == second->by || !(first->is_write | second->is_write))
+		return;
+	int by_proxy = all.fiber[second->by].is_proxy && first->is_write && !all.fiber[first->by].is_proxy;
+	if (first->at <= (by_proxy ? all.fiber[second->by].proxy : all.fiber[second->by].own)[first->by])
 		return;
 	/* Atomic accesses do not race if the scope of each contains the other fiber. */
-	int together = all.fiber[first->by].device == all.fiber[second->by].device;
-	if (first->scope && second->scope && (together || (first->scope == RACE_SYS && second->scope == RACE_SYS)))
+	uint8_t scope = first->scope < second->scope ? first->scope : second->scope;
+	if (scope && all.fiber[first->by].domain[scope] == all.fiber[second->by].domain[scope])
 		return;
 	report(first, second);
 }
@@ -176,7 +210,9 @@ static void touch_cell(struct cell *c, const struct access *a)
 		c->history = NULL;
 }
 
-static void touch(const void *p, size_t bytes, int is_write, uint8_t scope, const void *where)
+/* site: NULL: a plain access by the code at `where` */
+static void touch(const void *p, size_t bytes, int is_write, uint8_t scope, const struct race_site *site,
+		  const void *where)
 {
 	uint32_t me = all.now();
 	for (uintptr_t at = (uintptr_t)p, end = at + bytes; at < end;) {
@@ -186,7 +222,8 @@ static void touch(const void *p, size_t bytes, int is_write, uint8_t scope, cons
 				   .bytes = (uint8_t)(((1u << (next - at)) - 1) << (at - cell)),
 				   .scope = scope,
 				   .is_write = (uint8_t)is_write,
-				   .where = where};
+				   .is_site = site != NULL,
+				   .where = site ? site : where};
 		touch_cell(cell_of(cell), &a);
 		at = next;
 	}
@@ -211,6 +248,19 @@ static void write_word(void *p, uint32_t size, uint64_t v)
 		__builtin_memcpy(p, &v, size);
 }
 
+/* Copies what the value `from` releases; NULL: nothing. */
+static void inherit(struct value *to, const struct value *from)
+{
+	for (int i = 0; i < DOMAINS; i++) {
+		if (all.used[i] && from)
+			set(to->of[i], from->of[i]);
+		else if (all.used[i])
+			clear(to->of[i]);
+	}
+	clear(to->seen);
+	to->blind = 0;
+}
+
 /* Returns the history of the word. Its newest value is that in memory. */
 static struct history *history_of(const void *p, uint32_t size)
 {
@@ -226,8 +276,9 @@ static struct history *history_of(const void *p, uint32_t size)
 	h->size = size;
 	h->count = 1;
 	h->last = 0;
-	memset(&h->value[0], 0, sizeof(h->value[0]));
+	inherit(&h->value[0], NULL);
 	h->value[0].v = v;
+	h->value[0].step = 0;
 	return h;
 }
 
@@ -263,16 +314,8 @@ static void see(struct value *v, uint32_t me)
 
 static void acquire(const struct value *v, uint32_t me, int order, int scope)
 {
-	uint8_t d = all.fiber[me].device;
-	if (order & RACE_ACQUIRE) {
-		join(all.fiber[me].own, v->dev[d]);
-		if (scope == RACE_SYS)
-			join(all.fiber[me].own, v->sys);
-		return;
-	}
-	join(all.fiber[me].acq_dev, v->dev[d]);
-	if (scope == RACE_SYS)
-		join(all.fiber[me].acq_sys, v->sys);
+	for (int i = INNER; i <= scope; i++)
+		join(order & RACE_ACQUIRE ? all.fiber[me].own : all.fiber[me].acq[i], v->of[all.fiber[me].domain[i]]);
 }
 
 static void tick(uint32_t me)
@@ -283,9 +326,8 @@ static void tick(uint32_t me)
 /* The running fiber releases by the value what its order tells. */
 static void release(struct value *to, uint32_t me, int order, int scope)
 {
-	join(to->dev[all.fiber[me].device], order & RACE_RELEASE ? all.fiber[me].own : all.fiber[me].rel_dev);
-	if (scope == RACE_SYS)
-		join(to->sys, order & RACE_RELEASE ? all.fiber[me].own : all.fiber[me].rel_sys);
+	for (int i = INNER; i <= scope; i++)
+		join(to->of[all.fiber[me].domain[i]], order & RACE_RELEASE ? all.fiber[me].own : all.fiber[me].rel[i]);
 }
 
 /* Adds a value. keeps: 1: the change also releases what the value before it released, as a change in a release
@@ -295,11 +337,7 @@ static struct value *add(struct history *h, uint32_t me, int order, int scope, u
 	const struct value *old = &h->value[h->last];
 	struct value *to = &h->value[h->last = (h->last + 1) % VALUES];
 	h->count += h->count < VALUES;
-	if (keeps)
-		*to = *old;
-	else
-		memset(to, 0, sizeof(*to));
-	memset(to->seen, 0, sizeof(to->seen));
+	inherit(to, keeps ? old : NULL);
 	to->v = v;
 	to->step = all.step;
 	see(to, me);
@@ -308,8 +346,29 @@ static struct value *add(struct history *h, uint32_t me, int order, int scope, u
 	return to;
 }
 
+/* A volatile access, which the code makes after it has called race_expose_load() or race_expose_store(). */
+static struct {
+	void *p; /* NULL: none */
+	uint32_t size, by;
+	struct history *stored; /* NULL: a load */
+	const struct race_site *site;
+	uint64_t newest;
+} exposed;
+
+void race_settle(void)
+{
+	void *p = exposed.p;
+	exposed.p = NULL;
+	if (p && exposed.stored)
+		add(exposed.stored, exposed.by, exposed.site->order, exposed.site->scope, read_word(p, exposed.size),
+		    0);
+	else if (p)
+		write_word(p, exposed.size, exposed.newest);
+}
+
 static int order_of(struct race_site *site)
 {
+	race_settle();
 	site->hits++;
 	all.step++;
 	return site->order & ~site->dropped;
@@ -321,7 +380,7 @@ uint64_t race_load(struct race_site *site, const void *p, uint32_t size)
 	if (!is_recorded())
 		return read_word(p, size);
 	uint32_t me = running();
-	touch(p, size, 0, site->scope, site);
+	touch(p, size, 0, site->scope, site, NULL);
 	struct value *v = choose(history_of(p, size), me);
 	see(v, me);
 	acquire(v, me, order, site->scope);
@@ -332,7 +391,7 @@ void race_store(struct race_site *site, void *p, uint32_t size, uint64_t v)
 {
 	int order = order_of(site);
 	if (is_recorded()) {
-		touch(p, size, 1, site->scope, site);
+		touch(p, size, 1, site->scope, site, NULL);
 		add(history_of(p, size), running(), order, site->scope, size == 8 ? v : (uint32_t)v, 0);
 	}
 	write_word(p, size, v);
@@ -344,7 +403,7 @@ static void replace(struct race_site *site, void *p, uint32_t size, int order, u
 	if (is_recorded()) {
 		struct history *h = history_of(p, size);
 		uint32_t me = running();
-		touch(p, size, 1, site->scope, site);
+		touch(p, size, 1, site->scope, site, NULL);
 		see(&h->value[h->last], me);
 		acquire(&h->value[h->last], me, order, site->scope);
 		add(h, me, order, site->scope, v, 1)->blind = site->blind;
@@ -364,7 +423,7 @@ static int add_before(struct race_site *site, void *p, uint32_t size, int order,
 	struct value *newest = &h->value[h->last], *before = &h->value[(h->last + VALUES - 1) % VALUES];
 	if (h->count < 2 || !newest->blind || must_see(newest, me) || pct_draw(&all.pct, 2))
 		return 0;
-	touch(p, size, 1, site->scope, site);
+	touch(p, size, 1, site->scope, site, NULL);
 	struct value late = *newest;
 	h->last = (h->last + VALUES - 1) % VALUES;
 	h->count--;
@@ -373,9 +432,9 @@ static int add_before(struct race_site *site, void *p, uint32_t size, int order,
 	acquire(before, me, order, site->scope);
 	struct value *mine = add(h, me, order, site->scope, size == 8 ? *was + v : (uint32_t)(*was + v), 1);
 	late.v = size == 8 ? late.v + v : (uint32_t)(late.v + v);
-	for (uint32_t d = 0; d < RACE_DEVICES; d++)
-		join(late.dev[d], mine->dev[d]);
-	join(late.sys, mine->sys);
+	for (int i = 0; i < DOMAINS; i++)
+		if (all.used[i])
+			join(late.of[i], mine->of[i]);
 	h->last = (h->last + 1) % VALUES;
 	h->count += h->count < VALUES;
 	h->value[h->last] = late;
@@ -392,6 +451,40 @@ uint64_t race_change(struct race_site *site, void *p, uint32_t size, enum race_r
 	return was;
 }
 
+uint64_t race_update(struct race_site *site, void *p, uint32_t size, uint64_t (*next)(uint64_t old, uint64_t v),
+		     uint64_t v)
+{
+	int order = order_of(site);
+	uint64_t was = read_word(p, size);
+	replace(site, p, size, order, next(was, v));
+	return was;
+}
+
+void race_expose_load(struct race_site *site, void *p, uint32_t size)
+{
+	uint64_t v = race_load(site, p, size), newest = read_word(p, size);
+	if (v == newest || !is_recorded())
+		return;
+	exposed.p = p;
+	exposed.size = size;
+	exposed.stored = NULL;
+	exposed.newest = newest;
+	write_word(p, size, v);
+}
+
+void race_expose_store(struct race_site *site, void *p, uint32_t size)
+{
+	(void)order_of(site);
+	if (!is_recorded())
+		return;
+	touch(p, size, 1, site->scope, site, NULL);
+	exposed.p = p;
+	exposed.size = size;
+	exposed.by = running();
+	exposed.site = site;
+	exposed.stored = history_of(p, size);
+}
+
 int race_cas(struct race_site *site, void *p, uint32_t size, uint64_t *expected, uint64_t v)
 {
 	int order = order_of(site);
@@ -403,7 +496,7 @@ int race_cas(struct race_site *site, void *p, uint32_t size, uint64_t *expected,
 	*expected = was;
 	if (is_recorded()) {
 		struct history *h = history_of(p, size);
-		touch(p, size, 0, site->scope, site);
+		touch(p, size, 0, site->scope, site, NULL);
 		see(&h->value[h->last], running());
 		acquire(&h->value[h->last], running(), order, site->scope);
 	}
@@ -412,34 +505,25 @@ int race_cas(struct race_site *site, void *p, uint32_t size, uint64_t *expected,
 
 void race_fence(struct race_site *site)
 {
-	int order = order_of(site), sys = site->scope == RACE_SYS;
+	int order = order_of(site);
 	uint32_t me = running();
 	if (me >= all.n)
 		return;
-	uint8_t d = all.fiber[me].device;
-	if (order & RACE_ACQUIRE) {
-		join(all.fiber[me].own, all.fiber[me].acq_dev);
-		if (sys)
-			join(all.fiber[me].own, all.fiber[me].acq_sys);
+	for (int i = INNER; i <= site->scope && order & RACE_ACQUIRE; i++)
+		join(all.fiber[me].own, all.fiber[me].acq[i]);
+	for (int i = INNER; i <= site->scope && order & RACE_SC; i++) {
+		clock *shown = &all.fences[all.fiber[me].domain[i]];
+		join(all.fiber[me].seen, *shown);
+		join(*shown, all.fiber[me].own);
 	}
-	if (order & RACE_SC) {
-		join(all.fiber[me].seen, all.fences_dev[d]);
-		join(all.fences_dev[d], all.fiber[me].own);
-		if (sys) {
-			join(all.fiber[me].seen, all.fences_sys);
-			join(all.fences_sys, all.fiber[me].own);
-		}
-	}
-	if (order & RACE_RELEASE) {
-		join(all.fiber[me].rel_dev, all.fiber[me].own);
-		if (sys)
-			join(all.fiber[me].rel_sys, all.fiber[me].own);
-	}
+	for (int i = INNER; i <= site->scope && order & RACE_RELEASE; i++)
+		join(all.fiber[me].rel[i], all.fiber[me].own);
 	tick(me);
 }
 
 void race_arrive(struct race_meeting *m)
 {
+	race_settle();
 	uint32_t me = running();
 	if (me >= all.n)
 		return;
@@ -454,6 +538,67 @@ void race_leave(const struct race_meeting *m)
 		join(all.fiber[me].own, m->clock);
 }
 
+void race_proxy_fence(void)
+{
+	uint32_t me = running();
+	race_settle();
+	if (me >= all.n)
+		return;
+	join(all.fiber[me].proxy, all.fiber[me].own);
+	tick(me);
+}
+
+void race_give(struct race_order *order)
+{
+	uint32_t me = running();
+	race_settle();
+	if (me >= all.n)
+		return;
+	set(order->all, all.fiber[me].own);
+	set(order->written, all.fiber[me].proxy);
+	tick(me);
+}
+
+void race_take_as_proxy(const struct race_order *order)
+{
+	uint32_t me = running();
+	all.fiber[me].is_proxy = 1;
+	join(all.fiber[me].own, order->all);
+	join(all.fiber[me].proxy, order->written);
+}
+
+void race_reset_proxy(void)
+{
+	uint32_t me = running();
+	all.fiber[me].is_proxy = 0;
+	race_proxy_fence();
+}
+
+void race_use(uint32_t devices, uint32_t blocks)
+{
+	memset(all.used, 1, devices);
+	memset(all.used + RACE_DEVICES, 1, blocks);
+}
+
+void race_move(uint8_t device, uint8_t block)
+{
+	uint8_t *domain = all.fiber[running()].domain;
+	domain[RACE_BLOCK] = (uint8_t)(RACE_DEVICES + block);
+	domain[RACE_DEV] = device;
+}
+
+void race_forget(const void *p, size_t bytes)
+{
+	race_settle();
+	for (uintptr_t at = (uintptr_t)p & ~(uintptr_t)3; all.on && at < (uintptr_t)p + bytes; at += 4) {
+		struct cell *c = find_cell(at);
+		if (c->run == all.run && c->at == at) {
+			c->reads = c->write.bytes = 0;
+			c->history = NULL;
+		}
+	}
+}
+
 void race_begin(uint32_t n, const uint8_t *device, uint32_t (*now)(void), uint64_t seed, int stale)
 {
 	all.n = n;
@@ -464,11 +609,22 @@ void race_begin(uint32_t n, const uint8_t *device, uint32_t (*now)(void), uint64
 	all.step = VISIBLE_STEPS;
 	all.run++;
 	*all.text = 0;
-	memset(all.fiber, 0, sizeof(all.fiber));
-	memset(all.fences_dev, 0, sizeof(all.fences_dev));
-	memset(all.fences_sys, 0, sizeof(all.fences_sys));
+	for (int i = 0; i < DOMAINS; i++)
+		clear(all.fences[i]);
+	memset(all.used, 0, sizeof(all.used));
+	all.used[SYS] = 1;
 	for (uint32_t i = 0; i < n; i++) {
-		all.fiber[i].device = device[i];
+		clear(all.fiber[i].own);
+		clear(all.fiber[i].seen);
+		clear(all.fiber[i].proxy);
+		for (int scope = 0; scope <= RACE_SYS; scope++) {
+			clear(all.fiber[i].acq[scope]);
+			clear(all.fiber[i].rel[scope]);
+		}
+		all.fiber[i].is_proxy = 0;
+		all.fiber[i].domain[RACE_DEV] = device[i];
+		all.fiber[i].domain[RACE_SYS] = SYS;
+		all.used[device[i]] = 1;
 		all.fiber[i].own[i] = 1;
 	}
 	all.on = 1;
@@ -476,21 +632,30 @@ void race_begin(uint32_t n, const uint8_t *device, uint32_t (*now)(void), uint64
 
 uint64_t race_end(const char **text)
 {
+	race_settle();
 	all.on = 0;
 	*text = all.text;
 	return all.races;
+}
+
+void race_plain(const void *p, size_t bytes, int is_write, const void *where)
+{
+	race_settle();
+	if (is_recorded())
+		touch(p, bytes, is_write, 0, NULL, where);
+}
+
+void race_plain_at(struct race_site *site, const void *p, size_t bytes, int is_write)
+{
+	(void)order_of(site);
+	if (is_recorded())
+		touch(p, bytes, is_write, 0, site, NULL);
 }
 
 /* ---- calls that the compiler inserts */
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes" /* the compiler declares these functions */
 #define HERE __builtin_return_address(0)
-
-static void plain(const void *p, size_t bytes, int is_write, const void *where)
-{
-	if (is_recorded())
-		touch(p, bytes, is_write, 0, where);
-}
 
 void __tsan_init(void)
 {
@@ -505,7 +670,7 @@ void __tsan_func_exit(void)
 #define PLAIN_CALL(name, bytes, is_write)                                                                              \
 	void __tsan_##name(const void *p)                                                                              \
 	{                                                                                                              \
-		plain(p, bytes, is_write, HERE);                                                                       \
+		race_plain(p, bytes, is_write, HERE);                                                                  \
 	}
 #define PLAIN_CALLS(n)                                                                                                 \
 	PLAIN_CALL(read##n, n, 0)                                                                                      \
@@ -519,28 +684,28 @@ PLAIN_CALLS(8)
 PLAIN_CALLS(16)
 void __tsan_read_range(const void *p, size_t bytes)
 {
-	plain(p, bytes, 0, HERE);
+	race_plain(p, bytes, 0, HERE);
 }
 void __tsan_write_range(const void *p, size_t bytes)
 {
-	plain(p, bytes, 1, HERE);
+	race_plain(p, bytes, 1, HERE);
 }
 /* clang replaces calls of memcpy() and so on by these. */
 void *__tsan_memcpy(void *to, const void *from, size_t bytes)
 {
-	plain(from, bytes, 0, HERE);
-	plain(to, bytes, 1, HERE);
+	race_plain(from, bytes, 0, HERE);
+	race_plain(to, bytes, 1, HERE);
 	return memcpy(to, from, bytes);
 }
 void *__tsan_memmove(void *to, const void *from, size_t bytes)
 {
-	plain(from, bytes, 0, HERE);
-	plain(to, bytes, 1, HERE);
+	race_plain(from, bytes, 0, HERE);
+	race_plain(to, bytes, 1, HERE);
 	return memmove(to, from, bytes);
 }
 void *__tsan_memset(void *to, int c, size_t bytes)
 {
-	plain(to, bytes, 1, HERE);
+	race_plain(to, bytes, 1, HERE);
 	return memset(to, c, bytes);
 }
 
@@ -548,10 +713,10 @@ void *__tsan_memset(void *to, int c, size_t bytes)
  * states. */
 static struct race_site *anonymous(int order)
 {
-	static struct race_site site[] = {{"a builtin", "", "relaxed", 0, RACE_RELAXED, RACE_SYS, 0, 0, 0},
-					  {"a builtin", "", "acquire", 0, RACE_ACQUIRE, RACE_SYS, 0, 0, 0},
-					  {"a builtin", "", "release", 0, RACE_RELEASE, RACE_SYS, 0, 0, 0},
-					  {"a builtin", "", "acq_rel", 0, RACE_ACQ_REL, RACE_SYS, 0, 0, 0}};
+	static struct race_site site[] = {{"a builtin", "", "relaxed", 0, RACE_RELAXED, RACE_SYS, 0, 0, 0, NULL},
+					  {"a builtin", "", "acquire", 0, RACE_ACQUIRE, RACE_SYS, 0, 0, 0, NULL},
+					  {"a builtin", "", "release", 0, RACE_RELEASE, RACE_SYS, 0, 0, 0, NULL},
+					  {"a builtin", "", "acq_rel", 0, RACE_ACQ_REL, RACE_SYS, 0, 0, 0, NULL}};
 	return &site[order == __ATOMIC_RELAXED ? 0 : order <= __ATOMIC_ACQUIRE ? 1 : order == __ATOMIC_RELEASE ? 2 : 3];
 }
 #define ATOMIC_CALL(bits, op, body, ...)                                                                               \

@@ -9,10 +9,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RACE_FIBERS = 16, RACE_DEVICES = 8 };
+/* The Makefile sets other sizes for kernels of other people (explore/). */
+#ifndef RACE_FIBERS
+#define RACE_FIBERS 16
+#endif
+#ifndef RACE_BLOCKS
+#define RACE_BLOCKS 0 /* blocks in all; 0: no scope is smaller than a device */
+#endif
+#ifndef RACE_WORDS
+#define RACE_WORDS (1 << 13) /* atomic words in a schedule */
+#endif
+#ifndef RACE_CELLS
+#define RACE_CELLS (1 << 16) /* a power of 2: four bytes of memory each, in a schedule */
+#endif
+enum { RACE_DEVICES = 8 };
 /* Bits of a memory order. */
 enum { RACE_RELAXED = 0, RACE_ACQUIRE = 1, RACE_RELEASE = 2, RACE_ACQ_REL = 3, RACE_SC = 4, RACE_SEQ_CST = 7 };
-enum race_scope { RACE_DEV = 1, RACE_SYS = 2 };
+/* A larger number is a larger scope. */
+enum race_scope { RACE_BLOCK = 1, RACE_DEV, RACE_SYS };
 
 /* An ordered access or a fence in the source. */
 struct race_site {
@@ -22,11 +36,23 @@ struct race_site {
 	uint8_t dropped; /* bits of `order` that a test takes away */
 	uint8_t blind;   /* 1: an add whose result the source does not use */
 	uint64_t hits;
+	const void *code; /* address of the code, if `file` is NULL */
 };
+
+/* Writes a place in the source. file: NULL: the place of this address of the code. */
+void race_where(const void *code, const char *file, uint32_t line, char *text, size_t room);
+/* Writes the name of a fiber for messages. NULL: its number and that of its device. */
+extern void (*race_name)(uint32_t fiber, char *text, size_t room);
 
 /* Starts a schedule of n fibers, of which fiber i runs on device[i]. now() returns the running fiber, or n outside of
  * fibers, where nothing is recorded. seed: decides which loads are stale; `stale` = 0: none. */
 void race_begin(uint32_t n, const uint8_t *device, uint32_t (*now)(void), uint64_t seed, int stale);
+/* Says how many devices and blocks race_move() will name. Call it after race_begin(). */
+void race_use(uint32_t devices, uint32_t blocks);
+/* The running fiber runs on this device, in this block, from now on. */
+void race_move(uint8_t device, uint8_t block);
+/* No access to this memory has been made. */
+void race_forget(const void *p, size_t bytes);
 /* Ends the schedule. Returns the number of races; *text: the first one. The text is valid until the next schedule. */
 uint64_t race_end(const char **text);
 
@@ -35,6 +61,9 @@ uint64_t race_load(struct race_site *site, const void *p, uint32_t size);
 void race_store(struct race_site *site, void *p, uint32_t size, uint64_t v);
 enum race_rmw { RACE_ADD, RACE_OR, RACE_EXCHANGE };
 uint64_t race_change(struct race_site *site, void *p, uint32_t size, enum race_rmw op, uint64_t v);
+/* next: a function of the old value and v. */
+uint64_t race_update(struct race_site *site, void *p, uint32_t size, uint64_t (*next)(uint64_t old, uint64_t v),
+		     uint64_t v);
 /* Returns 1 if the word had the value *expected. Otherwise sets *expected. */
 int race_cas(struct race_site *site, void *p, uint32_t size, uint64_t *expected, uint64_t v);
 void race_fence(struct race_site *site);
@@ -46,5 +75,28 @@ struct race_meeting {
 };
 void race_arrive(struct race_meeting *m);
 void race_leave(const struct race_meeting *m);
+
+/* A plain access by the running fiber, which the caller performs. where: an address of the code. */
+void race_plain(const void *p, size_t bytes, int is_write, const void *where);
+void race_plain_at(struct race_site *site, const void *p, size_t bytes, int is_write);
+/* The code performs the access itself, as its next access to memory: a volatile one, of 4 or 8 bytes. */
+void race_expose_load(struct race_site *site, void *p, uint32_t size);
+void race_expose_store(struct race_site *site, void *p, uint32_t size);
+/* Ends such an access. The other functions call it, too. */
+void race_settle(void);
+
+/* ---- the asynchronous proxy: a fiber that copies for others. It sees what they wrote by ordinary accesses only if
+ * they have called race_proxy_fence() after that. */
+struct race_order {
+	uint32_t all[RACE_FIBERS], written[RACE_FIBERS];
+};
+void race_proxy_fence(void);
+/* Records what the running fiber has seen. */
+void race_give(struct race_order *order);
+/* Makes the running fiber one of the asynchronous proxy, which sees what *order says. */
+void race_take_as_proxy(const struct race_order *order);
+/* The running fiber begins something new: it is of the generic proxy, and the asynchronous one sees what it has seen.
+ */
+void race_reset_proxy(void);
 
 #endif
