@@ -8,9 +8,7 @@
 #include <string.h>
 
 enum { REGISTERS = 64, LABELS = 32, ARGS = 6, PARTS = 8 };
-/* Of race_scope. The model has no scope of a block: .cta has the next larger one. */
-enum { CTA = RACE_DEV, GPU = RACE_DEV, SYS = RACE_SYS };
-enum { WEAK = 8, VOLATILE = 16 }; /* orders, beside those of race.h */
+enum { WEAK = 8, VOLATILE = 16 }; /* orders, beside those of run.h */
 
 enum { NUMBER, OPERAND, REGISTER, SPECIAL, SINK, NAME };
 struct value {
@@ -37,7 +35,8 @@ struct insn {
 	struct arg arg[ARGS];
 	struct type type, source; /* source: of cvt */
 	uint32_t has, target;     /* has: the classes of its modifiers */
-	int order, scope;
+	int order;
+	enum explore_scope scope;
 	change *next;
 };
 
@@ -64,7 +63,8 @@ struct row {
 	const char *args;
 	uint32_t classes; /* of the modifiers that it may have */
 	void (*run)(struct thread *t, const struct insn *i);
-	int order, scope; /* without modifiers; scope 0: it must have one */
+	int order;
+	enum explore_scope scope; /* both without modifiers; scope 0: it must have one */
 };
 
 /* ---- values --------------------------------------------------------------------------------------------- */
@@ -81,7 +81,7 @@ static uint64_t truncated(struct type type, uint64_t v)
 static uint64_t get(const struct thread *t, const struct value *v)
 {
 	if (v->kind == SPECIAL)
-		return explore_special(v->name);
+		return explore_special(&t->at, v->name);
 	if (v->kind == REGISTER)
 		return t->reg[v->bits];
 	if (v->kind == NUMBER)
@@ -193,9 +193,9 @@ static const struct {
 	uint32_t class;
 	int value;
 } modifiers[] = {
-	{" relaxed ", ORDER, RACE_RELAXED}, {" acquire ", ORDER, RACE_ACQUIRE}, {" release ", ORDER, RACE_RELEASE},
-	{" acq_rel ", ORDER, RACE_ACQ_REL}, {" sc ", ORDER, RACE_SEQ_CST}, {" weak ", ORDER, WEAK}, {" volatile ", ORDER, VOLATILE},
-	{" cta ", SCOPE, CTA}, {" gpu gl ", SCOPE, GPU}, {" sys ", SCOPE, SYS}, {" cluster shared::cluster ", CLUSTER, 0},
+	{" relaxed ", ORDER, EXPLORE_RELAXED}, {" acquire ", ORDER, EXPLORE_ACQUIRE}, {" release ", ORDER, EXPLORE_RELEASE},
+	{" acq_rel ", ORDER, EXPLORE_ACQ_REL}, {" sc ", ORDER, EXPLORE_SEQ_CST}, {" weak ", ORDER, WEAK}, {" volatile ", ORDER, VOLATILE},
+	{" cta ", SCOPE, EXPLORE_BLOCK}, {" gpu gl ", SCOPE, EXPLORE_DEVICE}, {" sys ", SCOPE, EXPLORE_SYSTEM}, {" cluster shared::cluster ", CLUSTER, 0},
 	{" global ", GLOBAL, 0}, {" shared shared::cta local ", SPACE, 0},
 	{" v2 ", VECTOR, 2}, {" v4 ", VECTOR, 4}, {" v8 ", VECTOR, 8},
 	{" L1 L2 nc ca cg cs lu cv wb wt mmio ", HINT, 0}, /* the PTX ISA: no change of the memory consistency */
@@ -305,7 +305,7 @@ static void run_elect(struct thread *t, const struct insn *i)
 {
 	uint32_t mask = (uint32_t)in(t, i, 1), first = mask ? (uint32_t)__builtin_ctz(mask) : 0;
 	for (uint32_t k = 0; k < i->arg[0].n; k++)
-		put(t, &i->arg[0].part[k], k ? explore_special("%laneid") == first : first);
+		put(t, &i->arg[0].part[k], k ? explore_special(&t->at, "%laneid") == first : first);
 }
 
 static void run_init(struct thread *t, const struct insn *i)
@@ -324,10 +324,10 @@ static void run_arrive(struct thread *t, const struct insn *i)
 		out(t, i, state);
 }
 
-/* The state of a phase is its number, so the last bit is its parity. */
+/* The state of a phase is its parity. */
 static void run_wait(struct thread *t, const struct insn *i)
 {
-	int ended = explore_mbarrier_test(&t->at, address(t, i, 1), in(t, i, 2) & 1, i->order, i->scope);
+	int ended = explore_mbarrier_test(&t->at, address(t, i, 1), (uint32_t)in(t, i, 2) & 1, i->order, i->scope);
 	if (!ended && strstr(i->name, "try")) /* the instruction waits for a time */
 		explore_pause();
 	out(t, i, (uint64_t)ended);
@@ -335,14 +335,14 @@ static void run_wait(struct thread *t, const struct insn *i)
 
 static void run_bulk(struct thread *t, const struct insn *i)
 {
-	if (!(i->has & GLOBAL) || !(i->has & COMPLETE) == !(i->has & GROUP) ||
-	    !(i->has & COMPLETE) == i->arg[3].address)
+	int counts = (i->has & COMPLETE) != 0, groups = (i->has & GROUP) != 0;
+	if (!(i->has & GLOBAL) || counts == groups || counts != i->arg[3].address)
 		explore_refuse(
 		    &t->at,
 		    "%s is not modelled; only copies from or to global memory, with an mbarrier or a bulk group",
 		    i->name);
 	explore_bulk(&t->at, address(t, i, 0), address(t, i, 1), (uint32_t)in(t, i, 2),
-		     i->has & COMPLETE ? address(t, i, 3) : NULL);
+		     counts ? address(t, i, 3) : NULL);
 }
 
 static void run_commit(struct thread *t, const struct insn *i)
@@ -411,10 +411,10 @@ enum {
 static const struct row rows[] = {
 	{" ld ", "Da?s", ACCESS, run_ld, WEAK, 0}, /* ?s: a cache policy */
 	{" st ", "aS?s", ACCESS, run_st, WEAK, 0},
-	{" atom ", "das?ss", ATOMIC, run_atom, RACE_RELAXED, GPU},
-	{" red ", "as?s", ATOMIC, run_atom, RACE_RELAXED, GPU},
-	{" fence ", "", ORDER | SCOPE, run_fence, RACE_ACQ_REL, 0},
-	{" membar ", "", SCOPE, run_fence, RACE_SEQ_CST, 0},
+	{" atom ", "das?ss", ATOMIC, run_atom, EXPLORE_RELAXED, EXPLORE_DEVICE},
+	{" red ", "as?s", ATOMIC, run_atom, EXPLORE_RELAXED, EXPLORE_DEVICE},
+	{" fence ", "", ORDER | SCOPE, run_fence, EXPLORE_ACQ_REL, 0},
+	{" membar ", "", SCOPE, run_fence, EXPLORE_SEQ_CST, 0},
 	{" fence.proxy.async ", "", MEMORY | CLUSTER, run_proxy, 0, 0},
 	{" fence.proxy.alias fence.mbarrier_init griddepcontrol ", "", ORDER | CLUSTER | OTHER, run_nothing, 0, 0},
 	{" bar.sync bar.cta.sync barrier.sync barrier.cta.sync ", "s?s", OTHER, run_bar, 0, 0},
@@ -423,10 +423,10 @@ static const struct row rows[] = {
 	{" elect.sync ", "Ds", 0, run_elect, 0, 0},
 	{" mbarrier.init ", "as", SPACE | TYPE, run_init, 0, 0},
 	{" mbarrier.inval ", "a", SPACE | TYPE, run_nothing, 0, 0},
-	{" mbarrier.expect_tx ", "as", MBARRIER, run_arrive, RACE_RELAXED, CTA},
-	{" mbarrier.arrive ", "da?s", MBARRIER | EXPECT, run_arrive, RACE_RELEASE, CTA},
-	{" mbarrier.test_wait ", "das", MBARRIER | PARITY, run_wait, RACE_ACQUIRE, CTA},
-	{" mbarrier.try_wait ", "das?s", MBARRIER | PARITY, run_wait, RACE_ACQUIRE, CTA}, /* ?s: a time */
+	{" mbarrier.expect_tx ", "as", MBARRIER, run_arrive, EXPLORE_RELAXED, EXPLORE_BLOCK},
+	{" mbarrier.arrive ", "da?s", MBARRIER | EXPECT, run_arrive, EXPLORE_RELEASE, EXPLORE_BLOCK},
+	{" mbarrier.test_wait ", "das", MBARRIER | PARITY, run_wait, EXPLORE_ACQUIRE, EXPLORE_BLOCK},
+	{" mbarrier.try_wait ", "das?s", MBARRIER | PARITY, run_wait, EXPLORE_ACQUIRE, EXPLORE_BLOCK}, /* ?s: a time */
 	{" cp.async.bulk ", "aas?xs", MEMORY | CLUSTER | COMPLETE | GROUP | HINT, run_bulk, 0, 0},
 	{" cp.async.bulk.commit_group ", "", 0, run_commit, 0, 0},
 	{" cp.async.bulk.wait_group ", "s", READ, run_bulk_wait, 0, 0},
@@ -481,7 +481,7 @@ static const char *word(struct parser *q)
 	skip(q);
 	char *name = q->names;
 	for (; isalnum((unsigned char)*q->text) || (*q->text && strchr("_.$%", *q->text)) ||
-	       (!strncmp(q->text, "::", 2) && isalpha((unsigned char)q->text[2]));
+	       (!strncmp(q->text, "::", 2) && isalnum((unsigned char)q->text[2]));
 	     q->text++) {
 		if (!strncmp(q->text, "%=", 2)) {
 			q->text++;
@@ -609,13 +609,13 @@ static uint32_t modifier(struct insn *i, const char *m, size_t n)
 	if (!strncmp(m, "L1::", 4) || !strncmp(m, "L2::", 4))
 		n = 2;
 	for (uint32_t k = 0; k < sizeof(modifiers) / sizeof(*modifiers); k++) {
-		int v = modifiers[k].value, *to = modifiers[k].class == ORDER ? &i->order : &i->scope;
+		int v = modifiers[k].value;
 		if (!listed(modifiers[k].names, m, n))
 			continue;
-		if (modifiers[k].class & (ORDER | SCOPE))
-			*to = v == VOLATILE ? RACE_RELAXED : v;
-		if (v == VOLATILE)
-			i->scope = SYS;
+		if (modifiers[k].class == ORDER)
+			i->order = v == VOLATILE ? EXPLORE_RELAXED : v;
+		if (modifiers[k].class == SCOPE || v == VOLATILE)
+			i->scope = v == VOLATILE ? EXPLORE_SYSTEM : (enum explore_scope)v;
 		if (modifiers[k].class == VECTOR)
 			i->vector = (uint8_t)v;
 		if (modifiers[k].class == COMPARE)
@@ -645,7 +645,7 @@ static int is_whole(const struct insn *i)
 	if (weak)
 		return (is_load || is_store) && (i->has & needs) == needs;
 	return (i->has & needs) == needs && (i->scope || !(i->row->classes & SCOPE)) &&
-	       !(is_load && i->order & ~RACE_ACQUIRE) && !(is_store && i->order & ~RACE_RELEASE) &&
+	       !(is_load && i->order & ~EXPLORE_ACQUIRE) && !(is_store && i->order & ~EXPLORE_RELEASE) &&
 	       !(i->row->classes & OP && !i->next && !(i->has & CAS)) &&
 	       !(i->row->run == run_mov && i->type.kind != i->source.kind &&
 		 (i->type.kind == 'f' || i->source.kind == 'f'));
@@ -663,8 +663,9 @@ static void parse_name(struct parser *q, struct insn *i)
 		explore_refuse(q->at, "PTX instruction %s is not modelled", i->name);
 	i->order = i->row->order;
 	i->scope = i->row->scope;
-	for (const char *m = i->name + n, *end; *m; m = end) {
-		end = ++m + strcspn(m, ".");
+	for (const char *end, *m = i->name + n; *m; m = end) {
+		end = ++m;
+		end += strcspn(m, ".");
 		uint32_t class = modifier(i, m, (size_t)(end - m));
 		if (!class && i->row->classes & OP && !op)
 			op = m;

@@ -9,7 +9,7 @@
 
 enum kind { END, WORD, NUMBER, STRING, CHARACTER, PUNCTUATION };
 /* What begins at a token. */
-enum start { NOTHING, ASM, SHARED, LAUNCH, DEVICE, CLUSTER, DROP, ALIGN };
+enum start { NOTHING, ASM, SHARED, LAUNCH, DEVICE, TEXTURE };
 
 struct token {
 	const char *at, *file; /* file: the name in the marker, with its quotes */
@@ -226,7 +226,9 @@ static size_t find(struct rewriter *r, size_t i, size_t to, const char *set)
 /* Returns the bracket that opens the one at i, or the end. */
 static size_t opening(struct rewriter *r, size_t i, const char *open, const char *close)
 {
-	for (size_t depth = 0, k = i + 1; k--;) {
+	for (size_t depth = 0, k = i + 1; k-- && !r->failed;) {
+		if (*close == '>' && bracket(r, k, ")]"))
+			k = opening(r, k, "([", ")]");
 		depth += bracket(r, k, close) != 0;
 		if (bracket(r, k, open) && !--depth)
 			return k;
@@ -271,8 +273,7 @@ static int at_namespace(struct rewriter *r, size_t i)
 	return 1;
 }
 
-static const char attributes[] =
-    " alignas __align__ __attribute__ __launch_bounds__ __maxnreg__ decltype noexcept explicit";
+static const char attributes[] = " alignas __attribute__ decltype noexcept explicit";
 
 /* Marks the tokens at which a construct begins. */
 static void mark(struct rewriter *r, size_t i)
@@ -299,14 +300,8 @@ static void mark(struct rewriter *r, size_t i)
 		t->start = ASM;
 	} else if (one_of(r, i, " __device__ __constant__ __managed__")) {
 		t->start = DEVICE;
-	} else if (one_of(r, i, " __cluster_dims__ texture surface")) {
-		t->start = is(r, i, "__cluster_dims__") || bracket(r, i + 1, "<") ? CLUSTER : NOTHING;
-	} else if (one_of(r, i,
-			  " __host__ __global__ __forceinline__ __noinline__ __grid_constant__ __launch_bounds__ "
-			  "__maxnreg__")) {
-		t->start = DROP;
-	} else if (is(r, i, "__align__")) {
-		t->start = ALIGN;
+	} else if (one_of(r, i, " texture surface") && bracket(r, i + 1, "<")) {
+		t->start = TEXTURE;
 	}
 }
 
@@ -495,14 +490,9 @@ static size_t construct(struct rewriter *r, size_t i)
 		return write_launch(r, i);
 	case DEVICE:
 		return check_device(r, i);
-	case CLUSTER:
+	default: /* TEXTURE */
 		return fail(r, i, "%.*s is not supported; docs/explore.md lists what is", (int)r->t[i].bytes,
 			    r->t[i].at);
-	case ALIGN:
-		fputs("alignas", r->out);
-		return i + 1;
-	default: /* DROP */
-		return bracket(r, i + 1, "(") && one_of(r, i, attributes) ? closing(r, i + 1) + 1 : i + 1;
 	}
 }
 

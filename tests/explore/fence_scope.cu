@@ -5,14 +5,15 @@
 __global__ void send(int *data, volatile uint32_t *flag, int v)
 {
 	data[threadIdx.x] = v;
+	__syncthreads();
+	if (threadIdx.x)
+		return;
 #ifdef FAULT
 	__threadfence(); /* orders for the threads of this device only */
 #else
 	__threadfence_system();
 #endif
-	__syncthreads();
-	if (threadIdx.x == 0)
-		*flag = 1;
+	*flag = 1;
 }
 
 __global__ void receive(const int *data, const volatile uint32_t *flag, int *out)

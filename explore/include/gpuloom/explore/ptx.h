@@ -16,8 +16,6 @@ extern "C" {
 /* Executes a template. text: a string that stays valid. operand: n operands in the order of the statement; outputs get
  * their values in `bits`. Refuses what it does not know. */
 void explore_ptx(const struct explore_place *at, const char *text, struct explore_operand *operand, uint32_t n);
-/* The special register of this name, e.g. "%tid.x". Refuses names that it does not know. */
-uint64_t explore_special(const char *name);
 #ifdef __cplusplus
 }
 
