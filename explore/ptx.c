@@ -542,7 +542,7 @@ static void parse_arg(struct parser *q, struct arg *a)
 			explore_refuse(q->at, "PTX: a vector has more than %d elements before \"%.20s\"", PARTS,
 				       q->text);
 		a->part[a->n++] = value(q);
-	} while (take(q, close == '}' ? ',' : close ? 0 : '|'));
+	} while (!a->address && take(q, close ? ',' : '|'));
 	if (a->address && (take(q, '+') || *q->text == '-'))
 		a->offset = (int64_t)value(q).bits;
 	if (close)

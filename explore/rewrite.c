@@ -275,6 +275,13 @@ static int at_namespace(struct rewriter *r, size_t i)
 
 static const char attributes[] = " alignas __attribute__ decltype noexcept explicit";
 
+static size_t after_attributes(struct rewriter *r, size_t i)
+{
+	while (!r->failed && one_of(r, i, attributes) && bracket(r, i + 1, "("))
+		i = closing(r, i + 1) + 1;
+	return i;
+}
+
 /* Marks the tokens at which a construct begins. */
 static void mark(struct rewriter *r, size_t i)
 {
@@ -385,11 +392,8 @@ static size_t write_shared(struct rewriter *r, size_t i)
 		is_extern |= (size_t)is(r, i, "extern");
 		is_volatile |= (size_t)is(r, i, "volatile");
 	}
-	size_t base = word + 1, stop = find(r, base, r->n, ";"), from = find(r, base, stop, "[,=({"), type;
-	while (one_of(r, base, attributes)) {
-		base = closing(r, base + 1) + 1;
-		from = find(r, base, stop, "[,=({");
-	}
+	size_t base = after_attributes(r, word + 1), stop = find(r, base, r->n, ";"), type;
+	size_t from = find(r, base, stop, "[,=({");
 	for (type = base; type < from && !bracket(r, type, "*&"); type++)
 		if (bracket(r, type, "<"))
 			type = closing_angle(r, type);
@@ -455,7 +459,7 @@ static size_t check_device(struct rewriter *r, size_t i)
 	int constant = 0;
 	for (size_t b = i; b && !bracket(r, b - 1, ";{}"); b--)
 		constant |= is(r, b - 1, "constexpr");
-	if (i && (bracket(r, i - 1, "])") != 0) && is(r, i, "__device__"))
+	if (i > 1 && bracket(r, i - 1, "]") && !bracket(r, i - 2, "]"))
 		return i + 1; /* a lambda */
 	for (; k < r->n && !bracket(r, k, ";={(["); k++) {
 		if (is(r, k, "operator"))

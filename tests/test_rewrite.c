@@ -109,6 +109,8 @@ TEST(refused)
 	    {"__constant__ float c[4];", "k.cu:7: c&__constant__"},
 	    {"__device__ __managed__ std::array<int, (3)> m;", "k.cu:7: m&__device__"},
 	    {"__managed__ int m{};", "m&__managed__"},
+	    {"alignas(16) __device__ int a[2]; [[x]] __device__ int f();", "k.cu:7: a&__device__"},
+	    {"[[x]] __device__ int b;", "b&__device__"},
 	    {"__device__ __attribute__((aligned(16))) int4 v = f(3);", "v&__device__"},
 	    {"texture<float, 2> t;", "texture&not supported"},
 	    {"extern __shared__ float a[]; void k() {}", "outside of a kernel&move it"},

@@ -1,4 +1,4 @@
-// Different grids per rank. gpuloom explore must say: deadlock (block 1 of rank 0 waits for block 1 of rank 1).
+// Different grids per rank. gpuloom explore must say: hang (block 1 of rank 0 waits for block 1 of rank 1).
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flags.cuh"
 

@@ -1,4 +1,4 @@
-// One set of counters instead of two. gpuloom explore must say: deadlock (a rank waits for a value that the peer overwrote).
+// One set of counters instead of two. gpuloom explore must say: hang (a rank waits for a value that the peer overwrote).
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flags.cuh"
 

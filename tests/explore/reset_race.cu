@@ -1,4 +1,4 @@
-// Flag reset races with the next start. gpuloom explore must say: deadlock (a rank waits for a start flag that was reset).
+// Flag reset races with the next start. gpuloom explore must say: hang (a rank waits for a start flag that was reset).
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flags.cuh"
 

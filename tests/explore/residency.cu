@@ -1,4 +1,4 @@
-// Residency. gpuloom explore (with fewer resident blocks than 4) must say: deadlock (a block spins on one that was not launched).
+// Residency. gpuloom explore (with fewer resident blocks than 4) must say: hang (a block spins on one that was not launched).
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flags.cuh"
 
