@@ -4,6 +4,7 @@
 #include "include/gpuloom/explore/ptx.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -289,6 +290,12 @@ static void run_pause(struct thread *t, const struct insn *i)
 	explore_pause();
 }
 
+static void run_trap(struct thread *t, const struct insn *i)
+{
+	(void)i;
+	explore_wrong(&t->at, "the kernel executed trap");
+}
+
 static void run_bar(struct thread *t, const struct insn *i)
 {
 	uint32_t threads = i->args > 1 ? (uint32_t)in(t, i, 1) : 0;
@@ -433,6 +440,7 @@ static const struct row rows[] = {
 	{" prefetch prefetchu discard applypriority cp.async.bulk.prefetch ", "a?ss", MEMORY | HINT, run_nothing, 0, 0},
 	{" createpolicy.fractional ", "d?ss", HINT | TYPE, run_nothing, 0, 0},
 	{" nanosleep ", "s", TYPE, run_pause, 0, 0},
+	{" trap ", "", 0, run_trap, 0, 0},
 	{" mov ", "DS", TYPE, run_mov, 0, 0},
 	{" cvt cvta ", "ds", MEMORY | TYPE | OTHER, run_mov, 0, 0},
 	{" add sub and or xor shl shr min max ", "dss", TYPE, run_binary, 0, 0},

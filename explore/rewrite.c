@@ -102,7 +102,6 @@ static void marker(const char *at, struct token *place)
 {
 	char *after;
 	at += 1 + strspn(at + 1, " \t");
-	at += !strncmp(at, "line", 4) ? 4 : 0;
 	unsigned long line = strtoul(at, &after, 10);
 	if (after == at)
 		return;

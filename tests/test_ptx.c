@@ -171,6 +171,7 @@ static const struct {
     {"discard.global.L2 [%0], 128;", "l@", ""},
     {"applypriority.global.L2::evict_normal [%0], 128;", "l@", ""},
     {"griddepcontrol.wait;", "", ""},
+    {"trap;", "", "wrong: the kernel executed trap"},
     {"griddepcontrol.launch_dependents;", "", ""},
     {"{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }", "=r l@", ""},
     {"{ // a poll with a limit\n"
@@ -202,7 +203,6 @@ static const struct {
     {"cvt.rn.f32.u32 %0, %1;", "=f r1", NULL},
     {"cvt.f32.u32 %0, %1;", "=f r1", NULL},
     {"mapa.shared::cluster.u32 %0, %1, 0;", "=r r@", NULL},
-    {"trap;", "", NULL},
 };
 
 /* Each statement makes these calls, or is refused by the name of its instruction. */
