@@ -346,7 +346,7 @@ enum { OPERANDS = 64 };
 
 static size_t write_asm(struct rewriter *r, size_t i)
 {
-	size_t first = i++, name[OPERANDS], value[OPERANDS], section[OPERANDS], n = 0, sections = 0;
+	size_t first = i++, name[OPERANDS], constraint[OPERANDS], section[OPERANDS], n = 0, sections = 0, open;
 	while (one_of(r, i, " volatile __volatile__ __volatile inline"))
 		i++;
 	if (!bracket(r, i, "(") || r->t[i + 1].kind != STRING)
@@ -359,14 +359,16 @@ static size_t write_asm(struct rewriter *r, size_t i)
 		sections += (size_t)colons;
 		if (colons || sections > 2 || (bracket(r, i, ",") && n && i > text_end)) /* > 2: names of registers */
 			continue;
-		size_t named = bracket(r, i, "[") && r->t[i + 1].kind == WORD && bracket(r, i + 2, "]") ? 3 : 0;
-		if (!sections || r->t[i + named].kind != STRING || !bracket(r, i + named + 1, "(") || n == OPERANDS)
-			return fail(r, i, "asm: %.*s is no operand; write \"CONSTRAINT\"(VALUE), at most %d",
-				    (int)r->t[i].bytes, r->t[i].at, OPERANDS);
+		int named = bracket(r, i, "[") && r->t[i + 1].kind == WORD && bracket(r, i + 2, "]");
 		name[n] = named ? i + 1 : 0;
-		value[n] = i + named;
+		constraint[n] = open = i + (named ? 3 : 0);
+		while (r->t[open].kind == STRING)
+			open++;
+		if (!sections || open == constraint[n] || !bracket(r, open, "(") || n == OPERANDS - 1)
+			return fail(r, i, "asm: %.*s is no operand; write \"CONSTRAINT\"(VALUE), at most %d",
+				    (int)r->t[i].bytes, r->t[i].at, OPERANDS - 1);
 		section[n++] = sections;
-		i = closing(r, i + named + 1);
+		i = closing(r, open);
 	}
 	fputs("::explore::ptx(", r->out);
 	place(r, first, "asm");
@@ -374,9 +376,11 @@ static size_t write_asm(struct rewriter *r, size_t i)
 	for (i = text; r->t[i].kind == STRING && !r->failed; i++)
 		template(r, i, name, n);
 	for (i = 0; i < n && !r->failed; i++) {
-		const struct token *t = &r->t[value[i]];
-		fprintf(r->out, ", ::explore::%s(%.*s, ", section[i] == 1 ? "out" : "in", (int)t->bytes, t->at);
-		copy(r, value[i] + 2, closing(r, value[i] + 1), 1);
+		fprintf(r->out, ", ::explore::%s(", section[i] == 1 ? "out" : "in");
+		for (open = constraint[i]; r->t[open].kind == STRING; open++)
+			fprintf(r->out, "%.*s", (int)r->t[open].bytes, r->t[open].at);
+		fputs(", ", r->out);
+		copy(r, open + 1, closing(r, open), 1);
 		putc(')', r->out);
 	}
 	putc(')', r->out);
@@ -455,7 +459,7 @@ static size_t write_launch(struct rewriter *r, size_t first)
 static size_t check_device(struct rewriter *r, size_t i)
 {
 	size_t k = i, name = i;
-	int constant = 0;
+	int constant = 0, is_type = 0;
 	for (size_t b = i; b && !bracket(r, b - 1, ";{}"); b--)
 		constant |= is(r, b - 1, "constexpr");
 	if (i > 1 && bracket(r, i - 1, "]") && !bracket(r, i - 2, "]"))
@@ -464,6 +468,7 @@ static size_t check_device(struct rewriter *r, size_t i)
 		if (is(r, k, "operator"))
 			return i + 1;
 		constant |= is(r, k, "constexpr");
+		is_type |= one_of(r, k, " struct class union enum");
 		name = r->t[k].kind == WORD ? k : name;
 		if (one_of(r, k, attributes) && bracket(r, k + 1, "("))
 			k = closing(r, k + 1);
@@ -472,7 +477,7 @@ static size_t check_device(struct rewriter *r, size_t i)
 		else if (bracket(r, k + 1, "[") && bracket(r, k + 2, "["))
 			k = closing(r, k + 1);
 	}
-	if (k < r->n && !bracket(r, k, "(") && !constant)
+	if (k < r->n && !bracket(r, k, "(") && !(is_type && bracket(r, k, "{")) && !constant)
 		return fail(
 		    r, name,
 		    "%.*s: all ranks would share this %.*s variable; allocate it for each rank, and pass a pointer",

@@ -51,6 +51,8 @@ TEST(constructs)
 	     PTX(7) "\"add.s32 %0, %0, %1;\", ::explore::out(\"+r\", a[i]), ::explore::in(\"n\", 4));"},
 	    {"asm(\"mov.b32 %[to], %[a]; // 100%% %1\" : [to] \"=r\"(x) : [a] \"r\"(y));",
 	     PTX(7) "\"mov.b32 %0, %1; // 100%% %1\", ::explore::out(\"=r\", x), ::explore::in(\"r\", y));"},
+	    {"asm(\"a %0;\" : \"=\" \"r\"(x));", PTX(7) "\"a %0;\", ::explore::out(\"=\"\"r\", x));"},
+	    {"__device__ struct X { int a; };", " struct X { int a; };"},
 	    {"asm(\"st.u32 [%0], %1;\" :: \"l\"(p), \"r\"(ns::g<A, B>(x)));",
 	     PTX(7) "\"st.u32 [%0], %1;\", ::explore::in(\"l\", p), ::explore::in(\"r\", ns::g<A, B>(x)));"},
 	    {"asm(\"a;\"\"b;\"\n  R\"(c;)\"\n  : \"=r\"(x)\n);\ny;",
