@@ -1,7 +1,12 @@
-// Types of the operands of asm. No fault: gpuloom explore must say: nothing found.
+// Types of the operands of asm. gpuloom explore must say: wrong result (the fault adds another number).
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flags.cuh"
 
+#ifdef FAULT
+enum { BY = 2 };
+#else
+enum { BY = -2 };
+#endif
 enum colour : unsigned char { RED = 1, BLUE = 200 };
 struct two {
 	short low, high;
@@ -29,7 +34,7 @@ __global__ void check(int *right, float *p)
 	asm("add.f32 %0, %1, %2;" : "=f"(f) : "f"(1.5f), "f"(2.25f));
 	n += f == 3.75f;
 	volatile unsigned v = 7;
-	asm volatile("add.u32 %[v], %[v], %[by];" : [v] "+r"(v) : [by] "n"(-2));
+	asm volatile("add.u32 %[v], %[v], %[by];" : [v] "+r"(v) : [by] "n"(BY));
 	n += v == 5;
 	short lo, hi;
 	unsigned both = 0x00070003;
