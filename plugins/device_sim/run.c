@@ -320,6 +320,8 @@ static void prepare(struct simulation *s, uint64_t sample)
 	for (int i = 0; i < PCT_CHANGES; i++)
 		s->pct.change[i] = 1 + pct_draw(&s->pct, 16ull << pct_draw(&s->pct, 16));
 	reset_all(s, seed);
+	if (s->weak && !s->probing)
+		model_begin(s, seed);
 	s->delayed = NULL;
 	if (s->schedule == SCHEDULE_TIME || !s->live.live || pct_draw(&s->pct, 2))
 		return;
@@ -352,6 +354,8 @@ void simulation_run(struct simulation *s)
 		resume(s, &s->home, (struct sim_worker *)next);
 		fiber_arrive(&s->home, s->from);
 	}
+	if (s->weak && !s->probing)
+		model_end(s);
 	LOOM_LOG(first->host, LOOM_LOG_INFO, "sim", "%llu events in %.3g s of a core, %llu steps",
 		 (unsigned long long)s->sim.events, cpu_seconds() - began, (unsigned long long)s->pct.step);
 }

@@ -85,11 +85,11 @@ static int is_recorded(void)
 
 /* ---- races */
 
-/* An access that is forgotten would be a race that does not exist. */
+/* An access that is forgotten would be a race that does not exist. So the schedule fails. */
 static void give_up(const char *what)
 {
-	fprintf(stderr, "race.c: the schedule has too many %s\n", what);
-	abort();
+	if (!all.races++)
+		snprintf(all.text, sizeof(all.text), "the schedule has too many %s for the machine model: make it shorter", what);
 }
 
 static struct cell *cell_of(uintptr_t at)
@@ -99,8 +99,8 @@ static struct cell *cell_of(uintptr_t at)
 	while (i < PROBES && c->run == all.run && c->at != at)
 		c = &cells[(first + ++i) % CELLS];
 	if (c->run == all.run && c->at != at)
-		give_up("cells");
-	if (c->run != all.run) {
+		give_up("words");
+	if (c->run != all.run || c->at != at) {
 		c->at = at;
 		c->run = all.run;
 		c->reads = c->write.bytes = 0;
@@ -119,14 +119,15 @@ static void describe(const struct access *a, char *text, size_t room)
 		Dl_info info = {0};
 		char command[400];
 		if (dladdr(a->where, &info) && info.dli_fname) {
-			snprintf(command, sizeof(command), "addr2line -e '%s' %#lx 2>/dev/null", info.dli_fname,
+			snprintf(command, sizeof(command), "addr2line -s -e '%s' %#lx 2>/dev/null", info.dli_fname,
 				 (unsigned long)((const char *)a->where - (const char *)info.dli_fbase - 1));
 			FILE *f = popen(command, "re");
 			if (f && !fgets(line, sizeof(line), f))
 				snprintf(line, sizeof(line), "%s", command);
 			if (f)
 				pclose(f);
-			line[strcspn(line, "\n ")] = 0;
+			char *end = strstr(line, " (discriminator");
+			*(end ? end : line + strcspn(line, "\n")) = 0;
 		}
 	}
 	snprintf(text, room, "%s%s by fiber %u of device %u at %s", a->scope ? "atomic " : "",
@@ -219,8 +220,10 @@ static struct history *history_of(const void *p, uint32_t size)
 	uint64_t v = read_word(p, size);
 	if (h && h->size == size && h->value[h->last].v == v)
 		return h;
-	if (!h && all.histories == HISTORIES)
+	if (!h && all.histories == HISTORIES) {
 		give_up("atomic words");
+		all.histories = 0;
+	}
 	if (!h)
 		h = c->history = &histories[all.histories++];
 	h->size = size;
@@ -481,16 +484,19 @@ uint64_t race_end(const char **text)
 	return all.races;
 }
 
+void race_plain(const void *p, size_t bytes, int is_write, const void *where)
+{
+	if (is_recorded())
+		touch(p, bytes, is_write, 0, where);
+}
+
+#ifndef RACE_NO_CALLS
 /* ---- calls that the compiler inserts */
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes" /* the compiler declares these functions */
 #define HERE __builtin_return_address(0)
 
-static void plain(const void *p, size_t bytes, int is_write, const void *where)
-{
-	if (is_recorded())
-		touch(p, bytes, is_write, 0, where);
-}
+#define plain race_plain
 
 void __tsan_init(void)
 {
@@ -574,3 +580,4 @@ void __tsan_atomic_thread_fence(int order)
 {
 	race_fence(anonymous(order));
 }
+#endif

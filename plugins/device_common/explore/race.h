@@ -39,6 +39,9 @@ uint64_t race_change(struct race_site *site, void *p, uint32_t size, enum race_r
 int race_cas(struct race_site *site, void *p, uint32_t size, uint64_t *expected, uint64_t v);
 void race_fence(struct race_site *site);
 
+/* A plain access of the running fiber, which this function does not perform. where: an address of the code. */
+void race_plain(const void *p, size_t bytes, int is_write, const void *where);
+
 /* A meeting of several fibers, such as a barrier of lanes: each calls race_arrive(), and after all have arrived,
  * race_leave(). A fiber must not arrive again before all have left. */
 struct race_meeting {
