@@ -163,11 +163,11 @@ static int ended(void *arg, const struct loom_stack *s, struct loom_result *resu
 }
 
 /* Prints what was found, or how many schedules ran. */
-static int tell(const struct job *j, const struct loom__plan *plan, int rc, struct loom_error *err)
+static int tell(const struct job *j, const struct loom__run_opts *run, int rc, struct loom_error *err)
 {
 	FILE *out = j->r->cli->out;
 	double seconds = (double)(loom__now_ns() - j->began_ns) / 1e9;
-	loom__print(out, "%s on %s: %llu schedules", plan->run.workload, plan->run.devices, (unsigned long long)j->ran);
+	loom__print(out, "%s on %s: %llu schedules", run->workload, run->devices, (unsigned long long)j->ran);
 	if (!rc || rc == LOOM_EINTR) {
 		fprintf(out, ", %.0f per second, nothing found%s\n", (double)j->ran / seconds,
 			rc ? "; interrupted" : "");
@@ -189,6 +189,7 @@ static int run_stack(struct job *j, struct loom__plan *plan)
 	struct loom_stack *stack = NULL;
 	struct loom_result *result = NULL;
 	struct loom_error err = {0};
+	const struct loom__run_opts run = plan->run; /* the plan belongs to the stack from here on */
 	int rc = loom__stack_open(plan, &params, &stack, &err);
 	if (!rc) {
 		loom__rank_threads_on_stop(NULL, stack, "gpuloom: stopping after this schedule\n");
@@ -197,7 +198,7 @@ static int run_stack(struct job *j, struct loom__plan *plan)
 		rc = loom__stack_run(stack, &hooks, &result, &err);
 		loom__on_stop(NULL, NULL, NULL);
 	}
-	int status = j->began_ns ? tell(j, plan, rc, &err) : loom__exit_of(rc);
+	int status = j->began_ns ? tell(j, &run, rc, &err) : (int)loom__exit_of(rc);
 	if (!j->began_ns && rc)
 		loom__say_error(cli, "%s", err.text);
 	loom_result_destroy(result);

@@ -145,11 +145,11 @@ LOOM_SIM_PLAIN_CALLS(2)
 LOOM_SIM_PLAIN_CALLS(4)
 LOOM_SIM_PLAIN_CALLS(8)
 LOOM_SIM_PLAIN_CALLS(16)
-LOOM_SIM_CALL void __tsan_read_range(void *p, size_t bytes)
+LOOM_SIM_CALL void __tsan_read_range(void *p, long bytes)
 {
 	LOOM_SIM_PLAIN(p, bytes, 0);
 }
-LOOM_SIM_CALL void __tsan_write_range(void *p, size_t bytes)
+LOOM_SIM_CALL void __tsan_write_range(void *p, long bytes)
 {
 	LOOM_SIM_PLAIN(p, bytes, 1);
 }
@@ -160,8 +160,9 @@ LOOM_SIM_CALL void __tsan_func_entry(void *at)
 {
 	(void)at;
 }
-LOOM_SIM_CALL void __tsan_func_exit(void)
+LOOM_SIM_CALL void __tsan_func_exit(void *at)
 {
+	(void)at;
 }
 /* clang replaces calls of memcpy() and so on by these. */
 LOOM_SIM_CALL void *__tsan_memcpy(void *to, const void *from, size_t bytes)
