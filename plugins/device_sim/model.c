@@ -72,13 +72,20 @@ void model_begin(struct simulation *s, uint64_t seed)
 	race_begin(n, device, running, seed, 1);
 }
 
+int model_ends(const struct simulation *s)
+{
+	return here == s && race_count() > 0;
+}
+
 void model_end(struct simulation *s)
 {
 	const char *text;
-	if (race_end(&text)) {
+	uint64_t races = race_end(&text);
+	if (races) {
 		snprintf(s->why, sizeof(s->why), "%s", text);
-		s->failed = 1;
+		s->failed = races < RACE_FULL ? LOOM_EDIED : LOOM_ENOTSUP;
 	}
+	here = NULL;
 	pthread_mutex_unlock(&turn);
 }
 

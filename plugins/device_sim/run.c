@@ -85,7 +85,8 @@ static void switch_home(struct simulation *s)
 static void fail(struct simulation *s, enum fault fault)
 {
 	simulation_describe(s, fault);
-	s->failed = s->over = 1;
+	s->failed = LOOM_EDIED;
+	s->over = 1;
 	switch_home(s);
 }
 
@@ -174,6 +175,8 @@ static void yield(struct loom_sim *sim)
 	struct sim_entity *next = &me->at;
 	if (++s->pct.step % POLL_STEPS == 0)
 		poll_hosts(s);
+	if (s->weak && model_ends(s))
+		fail(s, FAULT_HALTED); /* model_end() says why */
 	if (sim->now > s->check_at && is_stalled(s))
 		fail(s, FAULT_STALL);
 	if (sim->now - BEGIN_NS > s->limit_ns)

@@ -144,7 +144,7 @@ struct simulation {
 	uint32_t command, completed, notifications; /* futex words: see the top of this file */
 	uint32_t halt, leave;
 	uint32_t stop_requested; /* 1: a host waits for workers after it has set the stop flag */
-	uint32_t failed;         /* 1: the sample failed, and `why` has the error text */
+	int failed;              /* the error of a failed sample, of which `why` has the text, or 0 */
 	char why[1200];
 };
 
@@ -196,6 +196,7 @@ void simulation_run(struct simulation *s);
  * model_where() appends the place of the last load or change, and returns its length. */
 extern const struct loom_sim_memory model_memory;
 void model_begin(struct simulation *s, uint64_t seed);
+int model_ends(const struct simulation *s); /* returns 1 if there was a race, so that the sample may end */
 void model_end(struct simulation *s);
 int model_where(const struct sim_worker *x, char *text, size_t room);
 /* describe.c: writes the fault and the states of the workers to s->why. */

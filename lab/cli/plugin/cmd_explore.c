@@ -70,7 +70,7 @@ static const char *const flat[] = {"run.workload=synthetic",
 				   "scheduler.use=counter",
 				   "termination.use=counter",
 				   NULL};
-static const char *const tree[] = {"termination.use=tree", NULL};
+static const char *const hcounter[] = {"termination.use=hcounter", NULL};
 static const char *const reduce[] = {"run.workload=reduce", "workload.reduce.floats=64", "workload.reduce.rounds=3",
 				     NULL};
 static const char *const rounds[] = {"run.workload=barrier",          "workload.barrier.few=2",
@@ -86,7 +86,7 @@ static const struct setup {
 	enum loom_kind kind;
 	const char *const *list[3];
 } setups[] = {
-    {LOOM_SCHED, {spawn}},        {LOOM_SCHED, {spawn, on_two, tree}},
+    {LOOM_SCHED, {spawn}},        {LOOM_SCHED, {spawn, on_two, hcounter}},
     {LOOM_SCHED, {flat, on_two}}, {LOOM_TERM, {spawn}},
     {LOOM_TERM, {flat, on_two}},  {LOOM_BARRIER, {reduce, on_two}},
     {LOOM_BARRIER, {rounds}},     {LOOM_BARRIER, {rounds, on_two}},
@@ -176,6 +176,10 @@ static int tell(const struct job *j, const struct loom__run_opts *run, int rc, s
 	char *repeat = strstr(err->text, " ([device.sim]"); /* the same seed, for `gpuloom run` */
 	if (repeat)
 		*repeat = 0;
+	if (rc == LOOM_ENOTSUP) {
+		fputs("\n", out);
+		return loom__refuse(j->r->cli, LOOM_EXIT_UNAVAILABLE, "explore: %s", err->text);
+	}
 	loom__print(out, " passed in %.2g s, then: %s\nagain: --replay %llu\n", seconds, err->text,
 		    (unsigned long long)(j->first + j->ran));
 	return LOOM_EXIT_WRONG;

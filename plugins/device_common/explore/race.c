@@ -88,8 +88,9 @@ static int is_recorded(void)
 /* An access that is forgotten would be a race that does not exist. So the schedule fails. */
 static void give_up(const char *what)
 {
-	if (!all.races++)
-		snprintf(all.text, sizeof(all.text), "the schedule has too many %s for the machine model: make it shorter", what);
+	if (!all.races)
+		snprintf(all.text, sizeof(all.text), "the machine model has no room for so many %s: run a smaller job", what);
+	all.races = all.races ? all.races : RACE_FULL;
 }
 
 static struct cell *cell_of(uintptr_t at)
@@ -475,6 +476,11 @@ void race_begin(uint32_t n, const uint8_t *device, uint32_t (*now)(void), uint64
 		all.fiber[i].own[i] = 1;
 	}
 	all.on = 1;
+}
+
+uint64_t race_count(void)
+{
+	return all.races;
 }
 
 uint64_t race_end(const char **text)

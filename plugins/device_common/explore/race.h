@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RACE_FIBERS = 16, RACE_DEVICES = 8 };
+enum { RACE_FIBERS = 16, RACE_DEVICES = 8, RACE_FULL = 1 << 30 };
 /* Bits of a memory order. */
 enum { RACE_RELAXED = 0, RACE_ACQUIRE = 1, RACE_RELEASE = 2, RACE_ACQ_REL = 3, RACE_SC = 4, RACE_SEQ_CST = 7 };
 enum race_scope { RACE_DEV = 1, RACE_SYS = 2 };
@@ -27,7 +27,8 @@ struct race_site {
 /* Starts a schedule of n fibers, of which fiber i runs on device[i]. now() returns the running fiber, or n outside of
  * fibers, where nothing is recorded. seed: decides which loads are stale; `stale` = 0: none. */
 void race_begin(uint32_t n, const uint8_t *device, uint32_t (*now)(void), uint64_t seed, int stale);
-/* Ends the schedule. Returns the number of races; *text: the first one. The text is valid until the next schedule. */
+uint64_t race_count(void); /* the number of races so far; RACE_FULL or more: the schedule is too long for the model */
+/* Ends the schedule. Returns race_count(); *text: the first one. The text is valid until the next schedule. */
 uint64_t race_end(const char **text);
 
 /* size: 4 or 8. These functions perform the access. */
