@@ -19,7 +19,9 @@ static uint32_t running(void)
 
 static uint64_t load(struct race_site *at, const void *p, uint32_t size)
 {
-	here->running->site = at;
+	struct sim_worker *x = here->running;
+	if (p != &x->ctx.ctl->stop) /* all waits also poll this flag */
+		x->site = at;
 	return race_load(at, p, size);
 }
 

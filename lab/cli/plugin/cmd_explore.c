@@ -96,9 +96,8 @@ static const struct setup {
 
 struct job {
 	const struct request *r;
-	enum loom_kind kind; /* LOOM_KIND_NONE: the job is the conf of the request */
-	const char *path;
-	const struct setup *setup;
+	const char *path;          /* of the plug-in */
+	const struct setup *setup; /* NULL: the job is the conf of the request */
 	uint64_t first, schedules, ran, began_ns;
 };
 
@@ -126,8 +125,8 @@ static int plan_job(const struct job *j, struct loom_config **cfg, struct loom__
 		set_all(&conf.set, common);
 		for (size_t i = 0; i < LOOM__COUNT(j->setup->list); i++)
 			set_all(&conf.set, j->setup->list[i]);
-		snprintf(use, sizeof(use), "%s.use=", loom__kind_section(j->kind));
-		set(&conf.set, j->kind == LOOM_WORKLOAD ? "run.workload=" : use, j->path);
+		snprintf(use, sizeof(use), "%s.use=", loom__kind_section(j->setup->kind));
+		set(&conf.set, j->setup->kind == LOOM_WORKLOAD ? "run.workload=" : use, j->path);
 	}
 	for (size_t i = 0; i < user->n; i++) {
 		set(&conf.set, "", "");
@@ -232,11 +231,17 @@ static int run_job(struct job *j)
 
 /* ---- command --------------------------------------------------------------------------------- */
 
-static int explore_conf(const struct request *r)
+/* Runs the schedules of the setup `k` of `n`, or the conf of the request. */
+static int run_part(struct job j, uint64_t k, uint64_t n)
 {
-	struct job j = {.r = r, .first = r->replay == UINT64_MAX ? 0 : r->replay};
-	j.schedules = r->replay == UINT64_MAX ? r->seeds : 1;
-	return run_job(&j);
+	const struct request *r = j.r;
+	j.first = k * SEEDS;
+	j.schedules = r->seeds / n + (k < r->seeds % n);
+	if (r->replay != UINT64_MAX) {
+		j.schedules = !j.setup || r->replay / SEEDS == k;
+		j.first = r->replay;
+	}
+	return j.schedules ? run_job(&j) : LOOM_EXIT_OK;
 }
 
 static int explore_plugin(const struct request *r)
@@ -250,29 +255,20 @@ static int explore_plugin(const struct request *r)
 		free(path);
 		return loom__refuse(r->cli, LOOM_EXIT_USAGE, "explore: %s", err.text);
 	}
+	enum loom_kind kind = (enum loom_kind)m.kind;
 	for (size_t i = 0; i < LOOM__COUNT(setups); i++)
-		n += setups[i].kind == (enum loom_kind)m.kind;
+		n += setups[i].kind == kind;
 	if (!n)
 		status = loom__refuse(
 		    r->cli, LOOM_EXIT_UNAVAILABLE,
 		    "explore: there is no job for plug-ins of the kind %s: name a conf that selects this one",
-		    loom__kind_name((enum loom_kind)m.kind));
+		    loom__kind_name(kind));
 	else if (r->replay != UINT64_MAX && r->replay / SEEDS >= n)
 		status = loom__refuse(r->cli, LOOM_EXIT_USAGE, "explore: no schedule of this plug-in has the seed %llu",
 				      (unsigned long long)r->replay);
-	for (size_t i = 0; i < LOOM__COUNT(setups) && !status; i++) {
-		if (setups[i].kind != (enum loom_kind)m.kind)
-			continue;
-		struct job j = {.r = r, .kind = setups[i].kind, .path = path, .setup = &setups[i], .first = k * SEEDS};
-		j.schedules = r->seeds / n + (k < r->seeds % n);
-		int chosen = r->replay == UINT64_MAX ? j.schedules > 0 : r->replay / SEEDS == k;
-		if (r->replay != UINT64_MAX) {
-			j.first = r->replay;
-			j.schedules = 1;
-		}
-		status = chosen ? run_job(&j) : LOOM_EXIT_OK;
-		k++;
-	}
+	for (size_t i = 0; i < LOOM__COUNT(setups) && !status; i++)
+		if (setups[i].kind == kind)
+			status = run_part((struct job){.r = r, .path = path, .setup = &setups[i]}, k++, n);
 	free(path);
 	return status;
 }
@@ -286,5 +282,6 @@ static int run(struct loom__cli *cli, void *args)
 		return loom__refuse(cli, LOOM_EXIT_USAGE,
 				    "explore: name a plug-in or a conf, as in: gpuloom explore ./sched_mine.so");
 	loom__catch_signals();
-	return length > 4 && !strcmp(name + length - 4, ".ini") ? explore_conf(r) : explore_plugin(r);
+	return length > 4 && !strcmp(name + length - 4, ".ini") ? run_part((struct job){.r = r}, 0, 1)
+								: explore_plugin(r);
 }

@@ -69,8 +69,9 @@ static int write_program(const char *folder, const struct hostcc_want *want)
  * be run. -1: the status is unknown, and `why` has the reason. The compiler's messages go to folder/log. */
 static int run_compiler(const char *folder, const struct hostcc_want *want, char *why, size_t room)
 {
-	char include[PATH_MAX + 2], in[PATH_MAX + 16], out[PATH_MAX + 16], path[PATH_MAX + 16];
+	char map[PATH_MAX + 32], include[PATH_MAX + 2], in[PATH_MAX + 16], out[PATH_MAX + 16], path[PATH_MAX + 16];
 	snprintf(include, sizeof(include), "-I%s", folder);
+	snprintf(map, sizeof(map), "-ffile-prefix-map=%s/=", folder);
 	snprintf(in, sizeof(in), "%s/program.c", folder);
 	snprintf(out, sizeof(out), "%s/program.so", folder);
 	snprintf(path, sizeof(path), "%s/log", folder);
@@ -80,7 +81,7 @@ static int run_compiler(const char *folder, const struct hostcc_want *want, char
 		     in,      NULL};
 	char *cpp[] = {"sh", "-c", SCRIPT("${CXX:-c++}"), name, "-std=gnu++20", "-O2", "-fPIC", "-w", "-fno-strict-aliasing",
 		       "-fno-exceptions", "-fno-rtti", "-shared", include, "-o", out, "-x", "c++", in,
-		       want->traced ? "-fsanitize=thread" : NULL, "-g1", "-nodefaultlibs", NULL};
+		       want->traced ? "-fsanitize=thread" : NULL, "-g1", "-nodefaultlibs", map, NULL};
 	/* A program with privileges runs the system's compiler without the user's environment, because compilers read
 	 * dozens of variables. It uses no shell, because a shell would drop the privileges. */
 	static char variable[] = "PATH=/usr/bin:/bin", *const plain[] = {variable, NULL};
