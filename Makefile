@@ -458,7 +458,7 @@ bench-barriers: all $(BARRIER_PEERS) ## barriers on the CPU against pthread, Ope
 .PHONY: bench-barriers
 $(PEERS)/ring_simgrid: bench/peers/ring_simgrid.c | $(PEERS)
 	$(call peer,gcc,,-lsimgrid)
-$B/bench/sim_ring: bench/sim_ring.c $(addprefix $B/obj/plugins/,$(patsubst %,device_sim/%.o,simulation queue agent run describe) device_common/explore/fiber.o \
+$B/bench/sim_ring: bench/sim_ring.c $(addprefix $B/obj/plugins/,$(patsubst %,device_sim/%.o,simulation queue agent run describe model race) device_common/explore/fiber.o \
   $(patsubst %,trigger_common/simnet/%.o,wire links))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)

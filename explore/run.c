@@ -338,6 +338,21 @@ static void run_thread(struct fiber *f)
 		end_block(b);
 }
 
+/* A source with main() in place of explore_rank() is one host thread, which uses the GPUs of all ranks. The command names
+ * it explore_main(); these are the names of both its forms in C++. */
+int explore_main(int argc, char **argv) __asm__("_Z12explore_mainiPPc") __attribute__((weak));
+int explore_main_of_none(void) __asm__("_Z12explore_mainv") __attribute__((weak));
+__attribute__((weak)) void explore_rank(int rank, int ranks)
+{
+	static char name[] = "explored", *argv[] = {name, NULL};
+	struct explore_place at = {"main", "main", 0};
+	(void)ranks;
+	if (!explore_main && !explore_main_of_none)
+		explore_refuse(&at, "the source has neither explore_rank() nor main()");
+	if (!rank && (explore_main ? explore_main(1, argv) : explore_main_of_none()))
+		explore_wrong(&at, "main() did not return 0");
+}
+
 static void run_host(struct fiber *f, uint32_t rank)
 {
 	race_move((uint8_t)rank, (uint8_t)(BLOCKS - explore.ranks + rank));
@@ -651,8 +666,8 @@ int main(int argc, char **argv)
 	fprintf(out, "found: %s\n", fault);
 	if (!strcmp(fault, "hang"))
 		print_states(out);
-	fprintf(out, "seed %llu (%s), schedule %llu, after %.2f s\n", (unsigned long long)seed, explore.kind,
-		(unsigned long long)ran + 1, took);
+	fprintf(out, "schedule %llu (%s), after %.2f s\nagain: --replay %llu\n", (unsigned long long)ran + 1, explore.kind, took,
+		(unsigned long long)seed);
 	fflush(out);
 	_exit(3);
 }

@@ -1,87 +1,57 @@
-#!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# gpuloom explore KERNEL.cu: each kernel of tests/explore is right, and has a fault with -DFAULT, which must be found. Bad
-# input is refused by name. `make check` takes some of the kernels, `make check-rest` all.
+# `gpuloom explore` finds planted faults of memory orders, names them, and repeats them by their seed. It finds nothing in
+# plug-ins of the tree, nor in new ones.
 . tests/lib.sh
+set --
+plain_build 'the explored program has calls of its own in place of a sanitizer'
+need addr2line
 need "${CXX:-c++}"
 
-# kernel NAME TEXT [OPTION...]: TEXT: what the fault's message has
-kernel() {
-	name=$1 text=$2
-	shift 2
-	expect 0 'nothing found: 300 schedules' "$G" explore "tests/explore/$name.cu" --ranks 2 --seeds 300 "$@"
-	expect 3 "$text" "$G" explore "tests/explore/$name.cu" --ranks 2 --define FAULT "$@"
-	seed=$(sed -n 's/^seed \([0-9]*\) .*/\1/p' "$tmp/out")
-	first=$(sed -n 's/^found: //p' "$tmp/out")
-	expect 3 'schedule 1,' "$G" explore "tests/explore/$name.cu" --ranks 2 --define FAULT --replay "$seed" "$@"
-	[ "$first" = "$(sed -n 's/^found: //p' "$tmp/out")" ] || fail "$name: seed $seed does not repeat: $first"
+# plug_in FAULT: makes $tmp/FAULT.so from its template. A name without a fault gives a plug-in without one.
+plug_in() {
+	for f in conform/templates/"${1%%_*}".c.in conform/templates/"${1%%_*}".dev.h.in; do
+		awk -v fault="$1" -f tests/broken/plant.awk "$f" >"$tmp/$1.$(basename "$f" .in | cut -d. -f2-)"
+	done
+	${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O1 -fPIC -fvisibility=hidden -Icore/include -Iplugins/device_cpu/include \
+		-Iplugins/device_common/include -I"$tmp" -shared "$tmp/$1.c" -o "$tmp/$1.so" || fail "$1 does not compile"
 }
-kernel reset_race 'hang'
-kernel proxy 'read by bulk copies of rank'
-kernel fence_scope 'race: read by rank'
-if in_rest; then
-	kernel one_set 'hang'
-	kernel start_relaxed 'race'
-	kernel end_release 'race: read by the host code'
-	kernel grids 'rank 0, block 1, thread 1: polls'
-	kernel residency 'hang' --resident 2
-	kernel lamport 'wrong result: the sum of call'
-	kernel graph_counter 'race'
-	kernel two_shot 'race'
-	kernel combine 'race'
-fi
 
-cat >"$tmp/main.cu" <<'C'
-#include <cstdio>
-#include <cassert>
-template <class T> __global__ void count(const T *v, int n, int *h)
-{
-	__shared__ int local[4];
-	if (threadIdx.x < 4)
-		local[threadIdx.x] = 0;
-#ifndef FAULT
-	__syncthreads();
-#endif
-	for (int i = threadIdx.x; i < n; i += blockDim.x)
-		atomicAdd(&local[v[i]], 1);
-	__syncthreads();
-	if (threadIdx.x < 4)
-		atomicAdd(&h[threadIdx.x], local[threadIdx.x]);
-	printf("a line of each thread\n");
+explore() { # STATUS ARGUMENT...: its output is in $tmp/out
+	status=$1
+	shift
+	"$limit" 120 "$G" explore "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+	rc=$?
+	[ $rc = "$status" ] || { fail "explore $*: exit $rc in place of $status"; sed 's/^/    /' "$tmp/out" "$tmp/err"; }
 }
-int main()
-{
-	unsigned char *v;
-	int *h, sum[4];
-	cudaMalloc(&v, 64);
-	cudaMalloc(&h, 16);
-	cudaMemset(v, 1, 64);
-	cudaMemset(h, 0, 16);
-	count<unsigned char><<<2, 32>>>(v, 64, h);
-	cudaMemcpy(sum, h, 16, cudaMemcpyDeviceToHost);
-	assert(sum[1] == 128);
-	return sum[0];
-}
-C
-expect 0 'nothing found: 100 schedules' "$G" explore "$tmp/main.cu" --seeds 100
-! grep -q 'a line of each' "$tmp/out" || fail 'prints of kernels are not muted'
-expect 3 'race: atomic write by rank 0' "$G" explore "$tmp/main.cu" --define FAULT
 
-# refused PATTERN CODE-LINE: a kernel with this line is refused.
-refused() {
-	printf '__device__ void f(unsigned *p) { %s }\nvoid explore_rank(int, int) {}\n' "$2" >"$tmp/bad.cu"
-	expect "$3" "$1" "$G" explore "$tmp/bad.cu"
-}
-refused 'does not compile' 'no_such_function(p);' 2
-printf '__device__ unsigned word;\nvoid explore_rank(int, int) {}\n' >"$tmp/bad.cu"
-expect 4 'bad.cu:1.*word' "$G" explore "$tmp/bad.cu"
-cat >"$tmp/bad.cu" <<'C'
-__global__ void k(unsigned *p) { asm volatile("multimem.red.add.u32 [%0], 1;" ::"l"(p)); }
-void explore_rank(int, int) { k<<<1, 1>>>(nullptr); }
-C
-expect 4 'bad.cu:1: .*multimem' "$G" explore "$tmp/bad.cu"
-expect 2 'No such file' "$G" explore "$tmp/none.cu"
-expect 2 'No such file' "$G" explore "$tmp/main.cu" --harness "$tmp/none.cpp"
-CXX=/none/c++ expect 4 'no C.. compiler can be run' "$G" explore "$tmp/main.cu"
-[ -z "$(ls -d "${TMPDIR:-/tmp}"/gpuloom-?????? 2>/dev/null)" ] || fail 'a folder is left'
+while read -r fault says; do
+	plug_in "$fault"
+	explore 3 "$tmp/$fault.so" --seeds 3000
+	grep -Eq "$says" "$tmp/out" || fail "$fault: no '$says' in: $(cat "$tmp/out")"
+	seed=$(sed -n 's/^again: --replay //p' "$tmp/out")
+	sed -n 's/.* then: //p' "$tmp/out" >"$tmp/first"
+	explore 3 "$tmp/$fault.so" --replay "${seed:-0}"
+	sed -n 's/.* then: //p' "$tmp/out" | cmp -s - "$tmp/first" || fail "$fault: --replay $seed says: $(cat "$tmp/out")"
+done <<'END'
+term_weak race:.*end of a task
+term_early too early|race:
+sched_weak race:.*sched_weak.dev.h:[0-9]
+barrier_weak race:
+sync_weak race:
+END
+for name in sched_mgws sched_counter term_counter term_tree barrier_central sync_poll sync_backoff; do
+	explore 0 "$name" --seeds 300
+done
+for kind in sched term barrier sync workload; do
+	plug_in ${kind}_sound
+	[ $kind = workload ] && explore 4 "$tmp/workload_sound.so" && set -- --set workload.sound.n=30 # too many tasks
+	explore 0 "$tmp/${kind}_sound.so" --seeds 100 "$@"
+done
+explore 4 trigger_gputn
+explore 4 conf/fib.ini
+explore 2 sched_mgws --replay 99000000
+explore 0 conf/fib.ini --set run.devices=sim:0 --set device.sim.workers=3 --set workload.fib.n=5 --seeds 50
+expect 2 'set schedule = random:SEED' "$G" run conf/fib.ini --set run.devices=sim:0 --set device.sim.memory=weak
+expect 4 'at most 8 devices and 16 workers' "$G" run conf/fib.ini --set run.devices=sim:0 --set device.sim.memory=weak \
+	--set device.sim.schedule=random:1
 finish

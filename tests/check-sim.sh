@@ -329,7 +329,7 @@ done
 expect 4 'sync_futex has host threads' "$G" run conf/wic.ini --set 'run.devices=sim:0 sim:1' --set sync.use=futex
 expect 4 'sync_wic has host threads' "$G" run conf/wic.ini --set 'run.devices=sim:0 sim:1'
 expect 4 'cpu:0 runs in real time' "$G" run conf/fib.ini --set 'run.devices=cpu:0 sim:0'
-expect 2 'set schedule, stall and limit in \[device.sim\]' "$G" run conf/fib.ini --set 'run.devices=sim:0 sim:1' \
+expect 2 'set schedule, memory, stall and limit in \[device.sim\]' "$G" run conf/fib.ini --set 'run.devices=sim:0 sim:1' \
 	--set device.sim.1.stall=1s
 expect 2 'use time, or random:SEED' "$G" run conf/fib.ini --set run.devices=sim:0 --set device.sim.schedule=often
 expect 4 'no C\+\+ compiler can be run \(/nowhere\)' env CXX=/nowhere "$G" run conf/fib.ini --set run.devices=sim:0

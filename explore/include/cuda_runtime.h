@@ -317,19 +317,6 @@ static inline cudaError_t cudaMemset(void *to, int v, size_t bytes, EXPLORE_AT("
 
 /* ---- what the rewriter calls, and what harnesses call */
 
-/* A program with a main() is one host thread, which uses the GPUs of all ranks. */
-int explore_main(int argc, char **argv) __attribute__((weak));
-int explore_main() __attribute__((weak));
-extern "C" __attribute__((weak)) void explore_rank(int rank, int)
-{
-	static char name[] = "explored", *argv[] = {name, NULL};
-	int (*const with)(int, char **) = explore_main, (*const without)() = explore_main;
-	int status = rank ? 0 : with ? with(1, argv) : without();
-	explore_place at = {"main", NULL, 0};
-	if (status)
-		explore_wrong(&at, "main() returned a value that is not 0");
-}
-
 #define explore_expect(condition, text)                                                                                \
 	do {                                                                                                           \
 		static const explore_place expect_at = {"explore_expect", __FILE__, __LINE__};                         \

@@ -46,7 +46,7 @@ loom__command_fn loom__cmd_probe, loom__cmd_validate_test, loom__cmd_complete;
 /* The commands, as options.h defines them. */
 extern const struct loom__usage loom__run_usage, loom__rerun_usage, loom__list_usage, loom__describe_usage,
     loom__config_usage, loom__doctor_usage, loom__report_usage, loom__sweep_usage, loom__compare_usage,
-    loom__papers_usage, loom__validate_usage, loom__new_plugin_usage, loom__completion_usage;
+    loom__papers_usage, loom__validate_usage, loom__explore_usage, loom__new_plugin_usage, loom__completion_usage;
 
 /* Prints a document as JSON on standard output, and deletes it. */
 struct cJSON;

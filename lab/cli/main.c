@@ -32,6 +32,7 @@ static const struct command {
     {&loom__doctor_usage, "check what this machine can run, and how to enable the rest"},
     {&loom__new_plugin_usage, "create a plug-in: a folder that builds and passes validate"},
     {&loom__validate_usage, "run the conformance tests of a plug-in"},
+    {&loom__explore_usage, "run the device code of a plug-in in many schedules with weak memory"},
     {&loom__completion_usage, "print a completion script for bash"},
 };
 

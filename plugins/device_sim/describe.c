@@ -37,6 +37,11 @@ static void add_member(struct simulation *s, size_t *at, const struct sim_group 
 			add(s, at, "%s %u %s (worker %u%s)", any++ ? "," : "", n, state_text[what], first,
 			    n > 1 ? " first" : "");
 	}
+	for (uint32_t i = 0; s->weak && i < m->workers; i++) {
+		char where[200];
+		if (m->worker[i].ctx.counters->state != LOOM_STATE_DONE && model_where(&m->worker[i], where, sizeof(where)))
+			add(s, at, ", worker %u at %s", m->worker[i].ctx.worker, where);
+	}
 }
 
 void simulation_describe(struct simulation *s, enum fault fault)

@@ -10,6 +10,7 @@
 struct options {
 	uint32_t workers;
 	const char *schedule;
+	uint32_t memory; /* 1: weak */
 	uint64_t stack, stall, limit;
 	uint32_t nesting;
 	uint64_t launch_cost, teardown_cost;

@@ -174,7 +174,7 @@ int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_e
 	if (!await(d, d->sample, 1, deadline(d, timeout_ns)))
 		return LOOM_EAGAIN;
 	if (d->simulation->failed) /* the acquire of `completed` in await() orders it */
-		return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s", d->simulation->why);
+		return LOOM_FAIL(d->host, err, d->simulation->failed, "%s", d->simulation->why);
 	*end_ns = d->member.took_ns;
 	return 0;
 }

@@ -5,17 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../device_common/explore/race.h"
 #include "../device_common/hostmem/hostmem.h"
 #include "device_sim.h"
 
 #define LOCAL_BYTES_MAX (227u << 10) /* size of the shared memory of an H200 */
 
+static const char *const memory_names[] = {"sequential", "weak", NULL};
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct options, workers, LOOM_OPT_U32, "132", "Workers of the device, of one lane each.", .min = 1,
 	     .max = 65536),
     LOOM_OPT(struct options, schedule, LOOM_OPT_STR, "time",
 	     "Which worker runs next. time: the worker of the least virtual time, so that the same conf and [run] seed "
 	     "give the same result. random:SEED: a random one, for tests; sample n of a launch uses SEED + n."),
+    LOOM_OPT(struct options, memory, LOOM_OPT_ENUM, "sequential",
+	     "What accesses see. sequential: the last value. weak: what memory orders and scopes allow; a data race fails the "
+	     "sample. For schedule = random:SEED, and 16 workers of all devices and ranks.",
+	     .choices = memory_names),
     LOOM_OPT(struct options, stall, LOOM_OPT_TIME, "10ms",
 	     "Virtual time without a change by any worker after which a sample fails.", .min = 1000, .max = 1e15),
     LOOM_OPT(struct options, limit, LOOM_OPT_TIME, "0", "Virtual time after which a sample fails. 0: no limit."),
@@ -50,9 +56,12 @@ static int check(const struct loom_host *host, const void *opts, struct loom_err
 {
 	const struct options *o = opts;
 	uint64_t seed;
-	if (read_schedule(o->schedule, &seed) >= 0)
-		return 0;
-	return LOOM_REFUSE(host, err, "schedule", "schedule = %s: use time, or random:SEED with a number", o->schedule);
+	int schedule = read_schedule(o->schedule, &seed);
+	if (schedule < 0)
+		return LOOM_REFUSE(host, err, "schedule", "schedule = %s: use time, or random:SEED with a number", o->schedule);
+	if (o->memory && schedule == SCHEDULE_TIME)
+		return LOOM_REFUSE(host, err, "memory", "memory = weak is for random schedules: set schedule = random:SEED");
+	return 0;
 }
 
 static void destroy(void *self)
@@ -79,19 +88,26 @@ static int configure(struct device *d, enum schedule schedule, uint64_t seed, st
 	/* The two random schedules count as equal, because each sample uses one of them. */
 	int random = schedule != SCHEDULE_TIME, was = s->schedule != SCHEDULE_TIME;
 	int differs = s->configured &&
-		      (random != was || s->schedule_seed != seed || s->stall_ns != o->stall || s->limit_ns != limit);
+		      (random != was || s->weak != o->memory || s->schedule_seed != seed || s->stall_ns != o->stall || s->limit_ns != limit);
 	if (!s->configured) {
 		s->configured = 1;
 		s->schedule = schedule;
+		s->weak = o->memory;
+		s->sim.memory = o->memory ? &model_memory : NULL;
 		s->schedule_seed = seed;
 		s->stall_ns = o->stall;
 		s->limit_ns = limit;
 		memcpy(s->cost, d->member.cost, sizeof(s->cost));
 	}
 	pthread_mutex_unlock(&s->lock);
+	if (s->weak && (s->expected > RACE_DEVICES || s->expected * o->workers > RACE_FIBERS))
+		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
+				 "%s: memory = weak is for at most %d devices and %d workers in all ranks: set fewer in "
+				 "[device.sim] workers",
+				 d->name, RACE_DEVICES, RACE_FIBERS);
 	if (differs)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
-				 "%s: simulated devices have one clock: set schedule, stall and limit in [device.sim]",
+				 "%s: simulated devices have one clock: set schedule, memory, stall and limit in [device.sim]",
 				 d->name);
 	return 0;
 }

@@ -10,6 +10,8 @@
 
 LOOM_EMBED(sim_text, "sim.dev.h");
 LOOM_EMBED(layer_text, "gpuloom/dev/sim.h");
+/* With memory = weak, the program begins with the declarations of the model. */
+LOOM_EMBED_TEXT(weak_text, ".incbin \"race.h\"\n.ascii \"\\n#define LOOM_SIM 1\\n#define LOOM_SIM_WEAK 1\\n\"\n");
 static const struct compose_layer layer = {"gpuloom/dev/sim.h", layer_text, ""};
 
 /* Rejects policies with host threads. These threads run in real time, which has no order with virtual time. */
@@ -29,7 +31,8 @@ static int refuse_threads(struct device *d, const struct loom_program *program, 
 
 static int load(struct device *d, const char *text, struct loom_error *err)
 {
-	struct hostcc_want want = {.label = d->name, .what = "device functions", .cpp = 1, .text = text, .layer = &layer};
+	struct hostcc_want want = {.label = d->name, .what = "device functions", .cpp = 1, .text = text, .layer = &layer,
+				   .traced = d->options->memory != 0};
 	void *so;
 	int code = hostcc_load(d->host, &want, &so, err);
 	if (code)
@@ -65,7 +68,7 @@ int device_build(void *self, const struct loom_program *program, struct loom_err
 	struct compose_target target = {.label = d->name,
 					.layer = &layer,
 					.kernel = sim_text,
-					.defines = "#define LOOM_SIM 1\n",
+					.defines = d->options->memory ? weak_text : "#define LOOM_SIM 1\n",
 					.lanes = 1,
 					.per_block = 1,
 					.blocks = 1,

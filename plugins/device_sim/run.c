@@ -85,7 +85,8 @@ static void switch_home(struct simulation *s)
 static void fail(struct simulation *s, enum fault fault)
 {
 	simulation_describe(s, fault);
-	s->failed = s->over = 1;
+	s->failed = LOOM_EDIED;
+	s->over = 1;
 	switch_home(s);
 }
 
@@ -174,6 +175,8 @@ static void yield(struct loom_sim *sim)
 	struct sim_entity *next = &me->at;
 	if (++s->pct.step % POLL_STEPS == 0)
 		poll_hosts(s);
+	if (s->weak && model_ends(s))
+		fail(s, FAULT_HALTED); /* model_end() says why */
 	if (sim->now > s->check_at && is_stalled(s))
 		fail(s, FAULT_STALL);
 	if (sim->now - BEGIN_NS > s->limit_ns)
@@ -320,6 +323,8 @@ static void prepare(struct simulation *s, uint64_t sample)
 	for (int i = 0; i < PCT_CHANGES; i++)
 		s->pct.change[i] = 1 + pct_draw(&s->pct, 16ull << pct_draw(&s->pct, 16));
 	reset_all(s, seed);
+	if (s->weak && !s->probing)
+		model_begin(s, seed);
 	s->delayed = NULL;
 	if (s->schedule == SCHEDULE_TIME || !s->live.live || pct_draw(&s->pct, 2))
 		return;
@@ -352,6 +357,8 @@ void simulation_run(struct simulation *s)
 		resume(s, &s->home, (struct sim_worker *)next);
 		fiber_arrive(&s->home, s->from);
 	}
+	if (s->weak && !s->probing)
+		model_end(s);
 	LOOM_LOG(first->host, LOOM_LOG_INFO, "sim", "%llu events in %.3g s of a core, %llu steps",
 		 (unsigned long long)s->sim.events, cpu_seconds() - began, (unsigned long long)s->pct.step);
 }

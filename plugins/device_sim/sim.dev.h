@@ -22,6 +22,10 @@ LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t)
 		loom_sim->ended_early(loom_sim);
 	loom_sim_compute(loom_sim->cost[LOOM_SIM_task]);
 	loom_gpu_dispatch(c, t);
+	if (LOOM_SIM_IS_WEAK)
+#line 1 "the end of a task"
+		loom_sim->memory->ran();
+#line 1 "gpuloom"
 }
 
 LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
@@ -33,4 +37,9 @@ LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
 extern "C" void loom_sim_work(struct loom_ctx *c)
 {
 	LOOM_GPU_RUN(c);
+#ifdef LOOM_SELECTS_term
+	if (LOOM_SIM_IS_WEAK && !c->ctl->stop)
+#line 1 "the end of a worker, after done()"
+		loom_sim->memory->left();
+#endif
 }

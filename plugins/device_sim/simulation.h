@@ -34,6 +34,9 @@ struct sim_worker {
 	const uint32_t *cost; /* costs of the device, or of another one with equal costs */
 	int32_t index;        /* index of the device */
 	uint64_t waited_at;   /* virtual time of its last wait for another entity */
+	/* memory = weak: its number in the model, a word that its tasks write, and its last load or change */
+	uint32_t number, mark;
+	const struct race_site *site;
 	struct loom_sim_recent recent;
 	struct loom_ctx ctx;
 	char regs[SIM_REGISTER_BYTES]; /* the words that struct loom_ctx has in addition in a composed program */
@@ -112,6 +115,7 @@ struct simulation {
 	uint64_t lookahead;                 /* delay in ns after which an effect of one rank can reach others */
 	struct sim_group *polled;           /* the group whose host words were polled last */
 	uint64_t stall_ns, limit_ns;        /* limits in virtual time */
+	uint32_t weak; /* 1: the machine model performs all accesses */
 	enum schedule schedule;
 	uint64_t seed, schedule_seed;
 	char *program; /* the text that was compiled last */
@@ -140,8 +144,8 @@ struct simulation {
 	uint32_t command, completed, notifications; /* futex words: see the top of this file */
 	uint32_t halt, leave;
 	uint32_t stop_requested; /* 1: a host waits for workers after it has set the stop flag */
-	uint32_t failed;         /* 1: the sample failed, and `why` has the error text */
-	char why[700];
+	int failed;              /* the error of a failed sample, of which `why` has the text, or 0 */
+	char why[1200];
 };
 
 /* Joins the simulation of a stack or job, as all of its devices do. The last device to leave frees it. Returns 0 or an
@@ -188,6 +192,13 @@ void agents_stored(struct loom_sim *sim, uint32_t watched); /* an op of loom_sim
 /* run.c: runs one sample on the thread of the simulation. In a random schedule, another entity may run at each access.
  * It is drawn from all entities, or chosen by PCT (plugins/device_common/explore/pct.h). */
 void simulation_run(struct simulation *s);
+/* model.c. The model is in use between model_begin() and model_end(), which makes a race the fault of the sample.
+ * model_where() appends the place of the last load or change, and returns its length. */
+extern const struct loom_sim_memory model_memory;
+void model_begin(struct simulation *s, uint64_t seed);
+int model_ends(const struct simulation *s); /* returns 1 if there was a race, so that the sample may end */
+void model_end(struct simulation *s);
+int model_where(const struct sim_worker *x, char *text, size_t room);
 /* describe.c: writes the fault and the states of the workers to s->why. */
 enum fault { FAULT_STALL, FAULT_LIMIT, FAULT_ENDED_EARLY, FAULT_HALTED };
 void simulation_describe(struct simulation *s, enum fault fault);

@@ -164,7 +164,7 @@ static int build(const struct job *j)
 {
 	const char *variable = getenv("CXX"), *define = j->args->define ? j->args->define : "EXPLORE";
 	char *cxx = (char *)(uintptr_t)(variable && *variable ? variable : "c++");
-	char *names[] = {"source.cu", "preprocessed.ii", "rewritten.cc", "program"}, *path[LOOM__COUNT(names)];
+	char *names[] = {"source.cu", "preprocessed.ii", "rewritten.cc", "program.o", "program"}, *path[LOOM__COUNT(names)];
 	struct loom__text include = {0}, library = {0}, macro = {0};
 	for (size_t i = 0; i < LOOM__COUNT(names); i++)
 		path[i] = in_folder(j, names[i]);
@@ -174,8 +174,8 @@ static int build(const struct job *j)
 	char *preprocess[] = {cxx, "-E", "-x", "c++", "-std=gnu++20", "-fno-exceptions", (char *)loom__must_text(&include), "-include", "cuda_runtime.h",
 			      "-D__CUDACC__", "-D__CUDA_ARCH__=900", "-Dmain=explore_main", (char *)loom__must_text(&macro), path[0], "-o", path[1], NULL};
 	char *program[] = {cxx, "-x", "c++", "-fpreprocessed", "-std=gnu++20", "-w", "-O1", "-g", "-fno-threadsafe-statics", "-fno-strict-aliasing",
-			   "-fsanitize=thread", "--param", "tsan-distinguish-volatile=1", "-c", path[2], "-o", path[1], NULL};
-	char *link[] = {cxx, path[1], (char *)loom__must_text(&library), "-ldl", "-o", path[3], NULL};
+			   "-fsanitize=thread", "--param", "tsan-distinguish-volatile=1", "-c", path[2], "-o", path[3], NULL};
+	char *link[] = {cxx, path[3], (char *)loom__must_text(&library), "-ldl", "-o", path[4], NULL};
 	int status = write_source(j, path[0]);
 	status = status ? status : compile(j, preprocess);
 	status = status ? status : rewrite(j, path[1], path[2]);
@@ -207,8 +207,6 @@ static int run_program(const struct job *j, uint64_t first, uint64_t seeds)
 	fflush(j->cli->out);
 	int status = execute(argv, fileno(j->cli->out), STDERR_FILENO, why, sizeof(why));
 	free(argv[0]);
-	if (status == 3)
-		fprintf(j->cli->out, "the same schedule again: the same command with --replay and this seed\n");
 	if (status < 0 && !loom__stop_asked())
 		return loom__refuse(j->cli, LOOM_EXIT_FAILURE, "explore: the explored program %s", why);
 	return status < 0 ? LOOM_EXIT_INTERRUPTED : status;
@@ -216,7 +214,7 @@ static int run_program(const struct job *j, uint64_t first, uint64_t seeds)
 
 static void remove_folder(const struct job *j)
 {
-	static const char *const names[] = {"source.cu", "preprocessed.ii", "rewritten.cc", "program", "log"};
+	static const char *const names[] = {"source.cu", "preprocessed.ii", "rewritten.cc", "program.o", "program", "log"};
 	for (size_t i = 0; i < LOOM__COUNT(names); i++) {
 		char *path = in_folder(j, names[i]);
 		unlink(path);
@@ -241,7 +239,6 @@ int loom__explore_kernel(struct loom__cli *cli, const char *path, const struct l
 	else if (!mkdtemp(j.folder))
 		status = loom__refuse(cli, LOOM_EXIT_FAILURE, "explore: %s: %s", j.folder, strerror(errno));
 	if (!status) {
-		loom__catch_signals();
 		loom__on_stop(stop, NULL, NULL);
 		status = build(&j);
 		status = status ? status : run_program(&j, first, seeds);

@@ -69,8 +69,9 @@ static int write_program(const char *folder, const struct hostcc_want *want)
  * be run. -1: the status is unknown, and `why` has the reason. The compiler's messages go to folder/log. */
 static int run_compiler(const char *folder, const struct hostcc_want *want, char *why, size_t room)
 {
-	char include[PATH_MAX + 2], in[PATH_MAX + 16], out[PATH_MAX + 16], path[PATH_MAX + 16];
+	char map[PATH_MAX + 32], include[PATH_MAX + 2], in[PATH_MAX + 16], out[PATH_MAX + 16], path[PATH_MAX + 16];
 	snprintf(include, sizeof(include), "-I%s", folder);
+	snprintf(map, sizeof(map), "-ffile-prefix-map=%s/=", folder);
 	snprintf(in, sizeof(in), "%s/program.c", folder);
 	snprintf(out, sizeof(out), "%s/program.so", folder);
 	snprintf(path, sizeof(path), "%s/log", folder);
@@ -79,7 +80,8 @@ static int run_compiler(const char *folder, const struct hostcc_want *want, char
 		     "-fPIC", "-shared", "-pthread",          include, "-o",         out,
 		     in,      NULL};
 	char *cpp[] = {"sh", "-c", SCRIPT("${CXX:-c++}"), name, "-std=gnu++20", "-O2", "-fPIC", "-w", "-fno-strict-aliasing",
-		       "-fno-exceptions", "-fno-rtti", "-shared", include, "-o", out, "-x", "c++", in, NULL};
+		       "-fno-exceptions", "-fno-rtti", "-shared", include, "-o", out, "-x", "c++", in,
+		       want->traced ? "-fsanitize=thread" : NULL, "-g1", "-nodefaultlibs", map, NULL};
 	/* A program with privileges runs the system's compiler without the user's environment, because compilers read
 	 * dozens of variables. It uses no shell, because a shell would drop the privileges. */
 	static char variable[] = "PATH=/usr/bin:/bin", *const plain[] = {variable, NULL};
@@ -158,6 +160,9 @@ static int load(const struct loom_host *host, const struct hostcc_want *want, co
 {
 	char path[PATH_MAX];
 	snprintf(path, sizeof(path), "%s/program.so", folder);
+	int kept = want->traced ? loom_fd(open(path, O_RDONLY | O_CLOEXEC)) : -1;
+	if (kept >= 0) /* never closed, as the program */
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), kept);
 	*so = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	if (*so)
 		return 0;

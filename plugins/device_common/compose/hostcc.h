@@ -12,6 +12,9 @@ struct hostcc_want {
 	const char *label; /* name of the device in messages, such as "cpu:0" */
 	const char *what;  /* what the program contains, as a plural noun for messages: "task functions" */
 	int cpp;           /* 1: GNU C++20, compiled by $CXX or c++; 0: GNU C11, compiled by $CC or cc */
+	/* C++ only. 1: plain accesses call the functions of ThreadSanitizer, which the program defines. addr2line can read
+	 * the program by the name that dladdr() returns. */
+	int traced;
 	const char *text;
 	const struct compose_layer *layer; /* device layer of a composed program; NULL: that of CPUs */
 };

@@ -102,11 +102,12 @@ static int is_recorded(void)
 
 /* ---- races */
 
-/* An access that is forgotten would be a race that does not exist. */
+/* An access that is forgotten would be a race that does not exist. So the schedule fails. */
 static void give_up(const char *what)
 {
-	fprintf(stderr, "race.c: the schedule has too many %s\n", what);
-	abort();
+	if (!all.races)
+		snprintf(all.text, sizeof(all.text), "the machine model has no room for so many %s: run a smaller job", what);
+	all.races = all.races ? all.races : RACE_FULL;
 }
 
 /* Returns the cell of the address, or one that is free for it. */
@@ -123,8 +124,8 @@ static struct cell *cell_of(uintptr_t at)
 {
 	struct cell *c = find_cell(at);
 	if (c->run == all.run && c->at != at)
-		give_up("cells");
-	if (c->run != all.run) {
+		give_up("words");
+	if (c->run != all.run || c->at != at) {
 		c->at = at;
 		c->run = all.run;
 		c->reads = c->write.bytes = 0;
@@ -139,17 +140,18 @@ void race_where(const void *code, const char *file, uint32_t line, char *text, s
 {
 	Dl_info info = {0};
 	char command[400];
-	snprintf(text, room, file ? "%s:%u" : "?", file, line);
+	const char *slash = file ? strrchr(file, '/') : NULL;
+	snprintf(text, room, file ? "%s:%u" : "?", slash ? slash + 1 : file, line);
 	if (file || !dladdr(code, &info) || !info.dli_fname)
 		return;
-	snprintf(command, sizeof(command), "addr2line -e '%s' %#lx 2>/dev/null", info.dli_fname,
+	snprintf(command, sizeof(command), "addr2line -s -e '%s' %#lx 2>/dev/null", info.dli_fname,
 		 (unsigned long)((const char *)code - (const char *)info.dli_fbase - 1));
 	FILE *f = popen(command, "re");
 	if (f && !fgets(text, (int)room, f))
 		snprintf(text, room, "%s", command);
 	if (f)
 		pclose(f);
-	text[strcspn(text, "\n ")] = 0;
+	text[strcspn(text, "\n ")] = 0; /* without "(discriminator 1)" */
 }
 
 static void describe(const struct access *a, char *text, size_t room)
@@ -269,8 +271,10 @@ static struct history *history_of(const void *p, uint32_t size)
 	uint64_t v = read_word(p, size);
 	if (h && h->size == size && h->value[h->last].v == v)
 		return h;
-	if (!h && all.histories == HISTORIES)
+	if (!h && all.histories == HISTORIES) {
 		give_up("atomic words");
+		all.histories = 0;
+	}
 	if (!h)
 		h = c->history = &histories[all.histories++];
 	h->size = size;
@@ -630,6 +634,11 @@ void race_begin(uint32_t n, const uint8_t *device, uint32_t (*now)(void), uint64
 	all.on = 1;
 }
 
+uint64_t race_count(void)
+{
+	return all.races;
+}
+
 uint64_t race_end(const char **text)
 {
 	race_settle();
@@ -652,6 +661,7 @@ void race_plain_at(struct race_site *site, const void *p, size_t bytes, int is_w
 		touch(p, bytes, is_write, 0, site, NULL);
 }
 
+#ifndef RACE_NO_CALLS
 /* ---- calls that the compiler inserts */
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes" /* the compiler declares these functions */
@@ -739,3 +749,4 @@ void __tsan_atomic_thread_fence(int order)
 {
 	race_fence(anonymous(order));
 }
+#endif

@@ -22,7 +22,7 @@
 #ifndef RACE_CELLS
 #define RACE_CELLS (1 << 16) /* a power of 2: four bytes of memory each, in a schedule */
 #endif
-enum { RACE_DEVICES = 8 };
+enum { RACE_DEVICES = 8, RACE_FULL = 1 << 30 };
 /* Bits of a memory order. */
 enum { RACE_RELAXED = 0, RACE_ACQUIRE = 1, RACE_RELEASE = 2, RACE_ACQ_REL = 3, RACE_SC = 4, RACE_SEQ_CST = 7 };
 /* A larger number is a larger scope. */
@@ -53,7 +53,9 @@ void race_use(uint32_t devices, uint32_t blocks);
 void race_move(uint8_t device, uint8_t block);
 /* No access to this memory has been made. */
 void race_forget(const void *p, size_t bytes);
-/* Ends the schedule. Returns the number of races; *text: the first one. The text is valid until the next schedule. */
+/* Returns the number of races so far. RACE_FULL or more: the schedule is too long for the model. */
+uint64_t race_count(void);
+/* Ends the schedule. Returns race_count(); *text: the first one. The text is valid until the next schedule. */
 uint64_t race_end(const char **text);
 
 /* size: 4 or 8. These functions perform the access. */

@@ -53,6 +53,21 @@ struct loom_sim_recent {
 	struct loom_sim_range range[LOOM_SIM_RANGES];
 };
 
+/* The machine model, which performs the accesses of a program with LOOM_SIM_WEAK. These are the functions of
+ * device_common/explore/race.h. ran() is called after each task, and left() when a worker has left its scheduler. */
+struct race_site;
+enum loom_sim_rmw { LOOM_SIM_ADD, LOOM_SIM_OR, LOOM_SIM_EXCHANGE };
+struct loom_sim_memory {
+	uint64_t (*load)(struct race_site *at, const void *p, uint32_t size);
+	void (*store)(struct race_site *at, void *p, uint32_t size, uint64_t v);
+	uint64_t (*change)(struct race_site *at, void *p, uint32_t size, uint32_t op, uint64_t v);
+	int (*cas)(struct race_site *at, void *p, uint32_t size, uint64_t *expected, uint64_t v);
+	void (*fence)(struct race_site *at);
+	void (*plain)(const void *p, size_t bytes, int is_write, const void *where);
+	void (*ran)(void);
+	void (*left)(void);
+};
+
 /* The interface between the simulator and the programs of a stack. One worker runs at a time. */
 struct loom_sim {
 	uint64_t now;                   /* the virtual clock, in ns */
@@ -69,6 +84,7 @@ struct loom_sim {
 	/* 1: a worker of the running rank exited without a stop request. If ranks share tasks, a worker of any rank
 	 * counts. */
 	uint64_t ended;
+	const struct loom_sim_memory *memory; /* NULL: accesses are sequentially consistent */
 	void (*yield)(struct loom_sim *sim);
 	void (*ended_early)(struct loom_sim *sim);              /* called if a task starts after the sample has ended */
 	void (*find)(struct loom_sim *sim, uintptr_t address);  /* makes the range of the address the first of `recent` */
@@ -92,7 +108,81 @@ extern struct loom_sim *loom_sim;
 #endif
 #define LOOM_FN static inline __attribute__((unused))
 
-LOOM_FN void loom_sim_spend(uint64_t ns)
+/* LOOM_SIM_AT(load, acquire, dev) is the site of an access: its place, order and scope. LOOM_SIM_FN: for functions that
+ * write the words of struct loom_sim, which the model must not see. */
+#ifdef LOOM_SIM_WEAK
+#define LOOM_SIM_IS_WEAK 1
+#define LOOM_SIM_FN      LOOM_FN __attribute__((no_sanitize_thread))
+#define LOOM_SIM_relaxed RACE_RELAXED
+#define LOOM_SIM_acquire RACE_ACQUIRE
+#define LOOM_SIM_release RACE_RELEASE
+#define LOOM_SIM_acq_rel RACE_ACQ_REL
+#define LOOM_SIM_seq_cst RACE_SEQ_CST
+#define LOOM_SIM_dev     RACE_DEV
+#define LOOM_SIM_sys     RACE_SYS
+#define LOOM_SIM_AT(op, order, scope)                                                                                  \
+	(__extension__({                                                                                               \
+		static struct race_site at_ = {__FILE__, __func__, #op "_" #order "_" #scope, __LINE__,                \
+					       LOOM_SIM_##order, LOOM_SIM_##scope};                                    \
+		&at_;                                                                                                  \
+	}))
+
+/* The compiler inserts calls of these functions at plain accesses (-fsanitize=thread). */
+#define LOOM_SIM_CALL                      extern "C" __attribute__((visibility("hidden"), no_sanitize_thread))
+#define LOOM_SIM_PLAIN(p, bytes, is_write) loom_sim->memory->plain(p, bytes, is_write, __builtin_return_address(0))
+#define LOOM_SIM_PLAIN_CALL(name, bytes, is_write)                                                                     \
+	LOOM_SIM_CALL void __tsan_##name(void *p)                                                                      \
+	{                                                                                                              \
+		LOOM_SIM_PLAIN(p, bytes, is_write);                                                                    \
+	}
+#define LOOM_SIM_PLAIN_CALLS(n)                                                                                        \
+	LOOM_SIM_PLAIN_CALL(read##n, n, 0)                                                                             \
+	LOOM_SIM_PLAIN_CALL(write##n, n, 1)                                                                            \
+	LOOM_SIM_PLAIN_CALL(unaligned_read##n, n, 0)                                                                   \
+	LOOM_SIM_PLAIN_CALL(unaligned_write##n, n, 1)
+LOOM_SIM_PLAIN_CALLS(1)
+LOOM_SIM_PLAIN_CALLS(2)
+LOOM_SIM_PLAIN_CALLS(4)
+LOOM_SIM_PLAIN_CALLS(8)
+LOOM_SIM_PLAIN_CALLS(16)
+LOOM_SIM_CALL void __tsan_read_range(void *p, long bytes)
+{
+	LOOM_SIM_PLAIN(p, bytes, 0);
+}
+LOOM_SIM_CALL void __tsan_write_range(void *p, long bytes)
+{
+	LOOM_SIM_PLAIN(p, bytes, 1);
+}
+LOOM_SIM_CALL void __tsan_init(void)
+{
+}
+LOOM_SIM_CALL void __tsan_func_entry(void *at)
+{
+	(void)at;
+}
+LOOM_SIM_CALL void __tsan_func_exit(void *at)
+{
+	(void)at;
+}
+/* clang replaces calls of memcpy() and so on by these. */
+LOOM_SIM_CALL void *__tsan_memcpy(void *to, const void *from, size_t bytes)
+{
+	LOOM_SIM_PLAIN(from, bytes, 0);
+	LOOM_SIM_PLAIN(to, bytes, 1);
+	return __builtin_memcpy(to, from, bytes);
+}
+LOOM_SIM_CALL void *__tsan_memset(void *to, int c, size_t bytes)
+{
+	LOOM_SIM_PLAIN(to, bytes, 1);
+	return __builtin_memset(to, c, bytes);
+}
+#else
+#define LOOM_SIM_IS_WEAK 0
+#define LOOM_SIM_FN      LOOM_FN
+#define LOOM_SIM_AT(op, order, scope) 0
+#endif
+
+LOOM_SIM_FN void loom_sim_spend(uint64_t ns)
 {
 	struct loom_sim *sim = loom_sim;
 	sim->events++;
@@ -101,7 +191,7 @@ LOOM_FN void loom_sim_spend(uint64_t ns)
 		sim->yield(sim);
 }
 
-LOOM_FN const struct loom_sim_range *loom_sim_range(const void *p)
+LOOM_SIM_FN const struct loom_sim_range *loom_sim_range(const void *p)
 {
 	struct loom_sim *sim = loom_sim;
 	const struct loom_sim_range *r = sim->recent->range;
@@ -114,7 +204,7 @@ LOOM_FN const struct loom_sim_range *loom_sim_range(const void *p)
 
 /* Adds the cost of an access to the virtual clock. local: index of the first of three costs, for local, host and peer
  * memory. Returns the field `watched` of the memory's range. */
-LOOM_FN uint32_t loom_sim_access(const void *p, uint32_t local)
+LOOM_SIM_FN uint32_t loom_sim_access(const void *p, uint32_t local)
 {
 	struct loom_sim *sim = loom_sim;
 	const struct loom_sim_range *r = loom_sim_range(p);
@@ -124,13 +214,13 @@ LOOM_FN uint32_t loom_sim_access(const void *p, uint32_t local)
 	return watched;
 }
 
-template <typename T> LOOM_FN T loom_sim_load(const T *p)
+template <typename T> LOOM_FN T loom_sim_load(const T *p, struct race_site *at)
 {
 	loom_sim_access(p, LOOM_SIM_load_local);
-	return *(const volatile T *)p;
+	return LOOM_SIM_IS_WEAK ? (T)loom_sim->memory->load(at, p, sizeof(T)) : *(const volatile T *)p;
 }
 
-LOOM_FN void loom_sim_changed(uint32_t watched)
+LOOM_SIM_FN void loom_sim_changed(uint32_t watched)
 {
 	struct loom_sim *sim = loom_sim;
 	if (sim->changed < sim->now)
@@ -140,99 +230,106 @@ LOOM_FN void loom_sim_changed(uint32_t watched)
 }
 
 /* Adds the cost of a change, and records the change, because other entities may wait for it. */
-LOOM_FN void loom_sim_change(const void *p, uint32_t local)
+LOOM_SIM_FN void loom_sim_change(const void *p, uint32_t local)
 {
 	loom_sim_changed(loom_sim_access(p, local));
 }
 
-template <typename T, typename V> LOOM_FN void loom_sim_store(T *p, V v)
+template <typename T, typename V> LOOM_FN void loom_sim_store(T *p, V v, struct race_site *at)
 {
 	loom_sim_change(p, LOOM_SIM_store_local);
-	*(volatile T *)p = (T)v;
+	if (LOOM_SIM_IS_WEAK)
+		loom_sim->memory->store(at, p, sizeof(T), (uint64_t)(T)v);
+	else
+		*(volatile T *)p = (T)v;
 }
 
-template <typename T> LOOM_FN T loom_sim_swap(T *p, T v)
+template <typename T, typename V> LOOM_FN T loom_sim_rmw(T *p, enum loom_sim_rmw op, V value, struct race_site *at)
 {
-	T old = *(volatile T *)p;
-	*(volatile T *)p = v;
+	loom_sim_change(p, LOOM_SIM_atomic_local);
+	if (LOOM_SIM_IS_WEAK)
+		return (T)loom_sim->memory->change(at, p, sizeof(T), op, (uint64_t)(T)value);
+	T old = *(volatile T *)p, v = (T)value;
+	*(volatile T *)p = (T)(op == LOOM_SIM_ADD ? old + v : op == LOOM_SIM_OR ? old | v : v);
 	return old;
 }
 
-template <typename T, typename V> LOOM_FN T loom_sim_add(T *p, V v)
-{
-	loom_sim_change(p, LOOM_SIM_atomic_local);
-	return loom_sim_swap(p, (T)(*(volatile T *)p + (T)v));
-}
-
-template <typename T, typename V> LOOM_FN T loom_sim_or(T *p, V v)
-{
-	loom_sim_change(p, LOOM_SIM_atomic_local);
-	return loom_sim_swap(p, (T)(*(volatile T *)p | (T)v));
-}
-
-template <typename T, typename V> LOOM_FN T loom_sim_exchange(T *p, V v)
-{
-	loom_sim_change(p, LOOM_SIM_atomic_local);
-	return loom_sim_swap(p, (T)v);
-}
-
 /* A failed compare-and-swap changes nothing. */
-template <typename T, typename V> LOOM_FN int loom_sim_cas(T *p, T *expected, V v)
+template <typename T, typename V> LOOM_FN int loom_sim_cas(T *p, T *expected, V v, struct race_site *at)
 {
 	uint32_t watched = loom_sim_access(p, LOOM_SIM_atomic_local);
-	T old = *(volatile T *)p;
-	if (old != *expected) {
-		*expected = old;
+	uint64_t old = LOOM_SIM_IS_WEAK ? (uint64_t)*expected : (uint64_t)*(volatile T *)p;
+	int set = LOOM_SIM_IS_WEAK ? loom_sim->memory->cas(at, p, sizeof(T), &old, (uint64_t)(T)v) : (T)old == *expected;
+	if (!set) {
+		*expected = (T)old;
 		return 0;
 	}
 	loom_sim_changed(watched);
-	*(volatile T *)p = (T)v;
+	if (!LOOM_SIM_IS_WEAK)
+		*(volatile T *)p = (T)v;
 	return 1;
 }
 
-/* One worker runs at a time, so all accesses are sequentially consistent. */
-#define loom_load_relaxed_dev(p)             loom_sim_load(p)
-#define loom_load_relaxed_sys(p)             loom_sim_load(p)
-#define loom_load_acquire_dev(p)             loom_sim_load(p)
-#define loom_load_acquire_sys(p)             loom_sim_load(p)
-#define loom_store_relaxed_dev(p, v)         loom_sim_store(p, v)
-#define loom_store_relaxed_sys(p, v)         loom_sim_store(p, v)
-#define loom_store_release_dev(p, v)         loom_sim_store(p, v)
-#define loom_store_release_sys(p, v)         loom_sim_store(p, v)
-#define loom_fetch_add_relaxed_dev(p, v)     loom_sim_add(p, v)
-#define loom_fetch_add_relaxed_sys(p, v)     loom_sim_add(p, v)
-#define loom_fetch_add_acquire_dev(p, v)     loom_sim_add(p, v)
-#define loom_fetch_add_acquire_sys(p, v)     loom_sim_add(p, v)
-#define loom_fetch_add_release_dev(p, v)     loom_sim_add(p, v)
-#define loom_fetch_add_release_sys(p, v)     loom_sim_add(p, v)
-#define loom_fetch_add_acq_rel_dev(p, v)     loom_sim_add(p, v)
-#define loom_fetch_add_acq_rel_sys(p, v)     loom_sim_add(p, v)
-#define loom_fetch_or_relaxed_dev(p, v)      loom_sim_or(p, v)
-#define loom_fetch_or_relaxed_sys(p, v)      loom_sim_or(p, v)
-#define loom_fetch_or_acq_rel_dev(p, v)      loom_sim_or(p, v)
-#define loom_fetch_or_acq_rel_sys(p, v)      loom_sim_or(p, v)
-#define loom_exchange_acq_rel_dev(p, v)      loom_sim_exchange(p, v)
-#define loom_exchange_acq_rel_sys(p, v)      loom_sim_exchange(p, v)
-#define loom_cas_acq_rel_dev(p, expected, v) loom_sim_cas(p, expected, v)
-#define loom_cas_acq_rel_sys(p, expected, v) loom_sim_cas(p, expected, v)
-#define loom_store_marked_sys(p, data, mark) (loom_sim_store(&(p)[0], data), loom_sim_store(&(p)[1], mark))
-LOOM_FN uint64_t loom_load_marked_sys(const uint64_t *p, uint64_t *data)
+LOOM_FN void loom_sim_fence(uint32_t cost, struct race_site *at)
 {
-	uint64_t mark = loom_sim_load(p + 1);
-	*data = p[0];
+	loom_sim_spend(loom_sim->cost[cost]);
+	if (LOOM_SIM_IS_WEAK)
+		loom_sim->memory->fence(at);
+}
+
+/* Without LOOM_SIM_WEAK, one worker runs at a time, so all accesses are sequentially consistent. */
+#define loom_load_relaxed_dev(p)             loom_sim_load(p, LOOM_SIM_AT(load, relaxed, dev))
+#define loom_load_relaxed_sys(p)             loom_sim_load(p, LOOM_SIM_AT(load, relaxed, sys))
+#define loom_load_acquire_dev(p)             loom_sim_load(p, LOOM_SIM_AT(load, acquire, dev))
+#define loom_load_acquire_sys(p)             loom_sim_load(p, LOOM_SIM_AT(load, acquire, sys))
+#define loom_store_relaxed_dev(p, v)         loom_sim_store(p, v, LOOM_SIM_AT(store, relaxed, dev))
+#define loom_store_relaxed_sys(p, v)         loom_sim_store(p, v, LOOM_SIM_AT(store, relaxed, sys))
+#define loom_store_release_dev(p, v)         loom_sim_store(p, v, LOOM_SIM_AT(store, release, dev))
+#define loom_store_release_sys(p, v)         loom_sim_store(p, v, LOOM_SIM_AT(store, release, sys))
+#define loom_fetch_add_relaxed_dev(p, v)     loom_sim_rmw(p, LOOM_SIM_ADD, v, LOOM_SIM_AT(fetch_add, relaxed, dev))
+#define loom_fetch_add_relaxed_sys(p, v)     loom_sim_rmw(p, LOOM_SIM_ADD, v, LOOM_SIM_AT(fetch_add, relaxed, sys))
+#define loom_fetch_add_acquire_dev(p, v)     loom_sim_rmw(p, LOOM_SIM_ADD, v, LOOM_SIM_AT(fetch_add, acquire, dev))
+#define loom_fetch_add_acquire_sys(p, v)     loom_sim_rmw(p, LOOM_SIM_ADD, v, LOOM_SIM_AT(fetch_add, acquire, sys))
+#define loom_fetch_add_release_dev(p, v)     loom_sim_rmw(p, LOOM_SIM_ADD, v, LOOM_SIM_AT(fetch_add, release, dev))
+#define loom_fetch_add_release_sys(p, v)     loom_sim_rmw(p, LOOM_SIM_ADD, v, LOOM_SIM_AT(fetch_add, release, sys))
+#define loom_fetch_add_acq_rel_dev(p, v)     loom_sim_rmw(p, LOOM_SIM_ADD, v, LOOM_SIM_AT(fetch_add, acq_rel, dev))
+#define loom_fetch_add_acq_rel_sys(p, v)     loom_sim_rmw(p, LOOM_SIM_ADD, v, LOOM_SIM_AT(fetch_add, acq_rel, sys))
+#define loom_fetch_or_relaxed_dev(p, v)      loom_sim_rmw(p, LOOM_SIM_OR, v, LOOM_SIM_AT(fetch_or, relaxed, dev))
+#define loom_fetch_or_relaxed_sys(p, v)      loom_sim_rmw(p, LOOM_SIM_OR, v, LOOM_SIM_AT(fetch_or, relaxed, sys))
+#define loom_fetch_or_acq_rel_dev(p, v)      loom_sim_rmw(p, LOOM_SIM_OR, v, LOOM_SIM_AT(fetch_or, acq_rel, dev))
+#define loom_fetch_or_acq_rel_sys(p, v)      loom_sim_rmw(p, LOOM_SIM_OR, v, LOOM_SIM_AT(fetch_or, acq_rel, sys))
+#define loom_exchange_acq_rel_dev(p, v)      loom_sim_rmw(p, LOOM_SIM_EXCHANGE, v, LOOM_SIM_AT(exchange, acq_rel, dev))
+#define loom_exchange_acq_rel_sys(p, v)      loom_sim_rmw(p, LOOM_SIM_EXCHANGE, v, LOOM_SIM_AT(exchange, acq_rel, sys))
+#define loom_cas_acq_rel_dev(p, expected, v) loom_sim_cas(p, expected, v, LOOM_SIM_AT(cas, acq_rel, dev))
+#define loom_cas_acq_rel_sys(p, expected, v) loom_sim_cas(p, expected, v, LOOM_SIM_AT(cas, acq_rel, sys))
+#define loom_store_marked_sys(p, data, mark)                                                                           \
+	(loom_sim_store(&(p)[0], data, LOOM_SIM_AT(store_marked, relaxed, sys)),                                       \
+	 loom_sim_store(&(p)[1], mark, LOOM_SIM_AT(store_marked, release, sys)))
+/* A GPU loads both words at once, so neither may be stale: in the model they are read by adds of 0. */
+LOOM_FN uint64_t loom_sim_load_marked(const uint64_t *p, uint64_t *data, struct race_site *at)
+{
+	if (!LOOM_SIM_IS_WEAK) {
+		uint64_t mark = loom_sim_load(p + 1, at);
+		*data = p[0];
+		return mark;
+	}
+	loom_sim_access(p, LOOM_SIM_load_local);
+	uint64_t mark = loom_sim->memory->change(at, (void *)(p + 1), 8, LOOM_SIM_ADD, 0);
+	*data = loom_sim->memory->change(at, (void *)p, 8, LOOM_SIM_ADD, 0);
 	return mark;
 }
-#define loom_fence_acquire_dev()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_dev])
-#define loom_fence_release_dev()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_dev])
-#define loom_fence_seq_cst_dev()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_dev])
-#define loom_fence_acquire_sys()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
-#define loom_fence_release_sys()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
-#define loom_fence_seq_cst_sys()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
-#define loom_fence_acq_rel_sys()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
+#define loom_load_marked_sys(p, data) loom_sim_load_marked(p, data, LOOM_SIM_AT(load_marked, acquire, sys))
+#define loom_fence_acquire_dev()             loom_sim_fence(LOOM_SIM_fence_dev, LOOM_SIM_AT(fence, acquire, dev))
+#define loom_fence_release_dev()             loom_sim_fence(LOOM_SIM_fence_dev, LOOM_SIM_AT(fence, release, dev))
+#define loom_fence_seq_cst_dev()             loom_sim_fence(LOOM_SIM_fence_dev, LOOM_SIM_AT(fence, seq_cst, dev))
+#define loom_fence_acquire_sys()             loom_sim_fence(LOOM_SIM_fence_sys, LOOM_SIM_AT(fence, acquire, sys))
+#define loom_fence_release_sys()             loom_sim_fence(LOOM_SIM_fence_sys, LOOM_SIM_AT(fence, release, sys))
+#define loom_fence_seq_cst_sys()             loom_sim_fence(LOOM_SIM_fence_sys, LOOM_SIM_AT(fence, seq_cst, sys))
+#define loom_fence_acq_rel_sys()             loom_sim_fence(LOOM_SIM_fence_sys, LOOM_SIM_AT(fence, acq_rel, sys))
 
 /* Adds the time of a computation to the virtual clock. The computation counts as a change, so that a long computation
  * does not look like a stall. */
-LOOM_FN void loom_sim_compute(uint64_t ns)
+LOOM_SIM_FN void loom_sim_compute(uint64_t ns)
 {
 	struct loom_sim *sim = loom_sim;
 	if (sim->changed < sim->now + ns)
@@ -242,7 +339,7 @@ LOOM_FN void loom_sim_compute(uint64_t ns)
 #define loom_stream(c, n) loom_sim_compute((uint64_t)(n)*loom_sim->cost[LOOM_SIM_stream] / 1024)
 
 #define LOOM_PAUSE_NS 32
-LOOM_FN void loom_nanosleep(uint32_t ns)
+LOOM_SIM_FN void loom_nanosleep(uint32_t ns)
 {
 	loom_sim->waiting = 1;
 	loom_sim->waited_at = loom_sim->now;
