@@ -593,25 +593,12 @@ static int listed(const char *list, const char *name, size_t n)
 	return 0;
 }
 
-static int parse_type(const char *m, size_t n, struct type *type)
-{
-	static const char *const sizes[] = {"8", "16", "32", "64"};
-	if (n == 4 && !memcmp(m, "pred", 4))
-		*type = (struct type){'p', 1};
-	for (uint32_t k = 0; k < 4; k++)
-		if (strchr("usbf", *m) && n == 1 + strlen(sizes[k]) && !memcmp(m + 1, sizes[k], n - 1) &&
-		    (*m != 'f' || k > 1))
-			*type = (struct type){*m, (uint8_t)(1 << k)};
-	return type->size;
-}
-
 /* Returns the class of a modifier, or 0. */
 static uint32_t modifier(struct insn *i, const char *m, size_t n)
 {
-	struct type type = {0};
-	if (parse_type(m, n, &type)) {
-		i->source = type;
-		i->type = i->type.size ? i->type : type;
+	if (listed(" u8 u16 u32 u64 s8 s16 s32 s64 b8 b16 b32 b64 f32 f64 pred ", m, n)) {
+		i->source = (struct type){*m, *m == 'p' ? 1 : (uint8_t)(atoi(m + 1) / 8)};
+		i->type = i->type.size ? i->type : i->source;
 		return TYPE;
 	}
 	if (!strncmp(m, "L1::", 4) || !strncmp(m, "L2::", 4))
