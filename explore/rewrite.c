@@ -34,7 +34,8 @@ __attribute__((format(printf, 3, 4))) static size_t fail(struct rewriter *r, siz
 	if (r->failed)
 		return r->n;
 	r->failed = 1;
-	int n = snprintf(r->why, r->room, "%.*s:%u: ", (int)strcspn(t->file + 1, "\""), t->file + 1, t->line);
+	size_t length = strcspn(t->file + 1, "\""), most = r->room / 2; /* leaves room for the reason */
+	int n = snprintf(r->why, r->room, "%.*s:%u: ", (int)(length < most ? length : most), t->file + 1, t->line);
 	va_list args;
 	va_start(args, format);
 	if (n >= 0 && (size_t)n < r->room)
