@@ -356,10 +356,10 @@ static size_t write_asm(struct rewriter *r, size_t i)
 	size_t end = closing(r, i), text = ++i;
 	while (r->t[i].kind == STRING)
 		i++;
-	for (size_t text_end = i; i < end; i++) {
+	for (; i < end; i++) {
 		int colons = is(r, i, "::") ? 2 : bracket(r, i, ":") != 0;
 		sections += (size_t)colons;
-		if (colons || sections > 2 || (bracket(r, i, ",") && n && i > text_end)) /* > 2: names of registers */
+		if (colons || sections > 2 || (n && bracket(r, i, ","))) /* > 2: names of registers */
 			continue;
 		int named = bracket(r, i, "[") && r->t[i + 1].kind == WORD && bracket(r, i + 2, "]");
 		name[n] = named ? i + 1 : 0;
