@@ -368,6 +368,13 @@ static void run_binary(struct thread *t, const struct insn *i)
 	out(t, i, i->next(in(t, i, 1), in(t, i, 2)));
 }
 
+/* mul and mad, of integers */
+static void run_mul(struct thread *t, const struct insn *i)
+{
+	struct type to = {i->type.kind, (uint8_t)(i->type.size * (strstr(i->name, ".wide") ? 2 : 1))};
+	put(t, i->arg[0].part, truncated(to, in(t, i, 1) * in(t, i, 2) + (i->args > 3 ? get(t, i->arg[3].part) : 0)));
+}
+
 /* mov, also of the parts of a vector, and conversions of integers. */
 static void run_mov(struct thread *t, const struct insn *i)
 {
@@ -439,11 +446,14 @@ static const struct row rows[] = {
 	{" cp.async.bulk.wait_group ", "s", READ, run_bulk_wait, 0, 0},
 	{" prefetch prefetchu discard applypriority cp.async.bulk.prefetch ", "a?ss", MEMORY | HINT, run_nothing, 0, 0},
 	{" createpolicy.fractional ", "d?ss", HINT | TYPE, run_nothing, 0, 0},
+	{" setmaxnreg.inc.sync setmaxnreg.dec.sync ", "s", TYPE | OTHER, run_nothing, 0, 0},
 	{" nanosleep ", "s", TYPE, run_pause, 0, 0},
 	{" trap ", "", 0, run_trap, 0, 0},
 	{" mov ", "DS", TYPE, run_mov, 0, 0},
 	{" cvt cvta ", "ds", MEMORY | TYPE | OTHER, run_mov, 0, 0},
 	{" add sub and or xor shl shr min max ", "dss", TYPE, run_binary, 0, 0},
+	{" mul.lo mul.wide ", "dss", TYPE, run_mul, 0, 0},
+	{" mad.lo mad.wide ", "dsss", TYPE, run_mul, 0, 0},
 	{" setp ", "Dss", TYPE | COMPARE, run_setp, 0, 0},
 	{" selp ", "dsss", TYPE, run_selp, 0, 0},
 	{" bra ", "l", OTHER, run_bra, 0, 0},
@@ -593,25 +603,12 @@ static int listed(const char *list, const char *name, size_t n)
 	return 0;
 }
 
-static int parse_type(const char *m, size_t n, struct type *type)
-{
-	static const char *const sizes[] = {"8", "16", "32", "64"};
-	if (n == 4 && !memcmp(m, "pred", 4))
-		*type = (struct type){'p', 1};
-	for (uint32_t k = 0; k < 4; k++)
-		if (strchr("usbf", *m) && n == 1 + strlen(sizes[k]) && !memcmp(m + 1, sizes[k], n - 1) &&
-		    (*m != 'f' || k > 1))
-			*type = (struct type){*m, (uint8_t)(1 << k)};
-	return type->size;
-}
-
 /* Returns the class of a modifier, or 0. */
 static uint32_t modifier(struct insn *i, const char *m, size_t n)
 {
-	struct type type = {0};
-	if (parse_type(m, n, &type)) {
-		i->source = type;
-		i->type = i->type.size ? i->type : type;
+	if (listed(" u8 u16 u32 u64 s8 s16 s32 s64 b8 b16 b32 b64 f32 f64 pred ", m, n)) {
+		i->source = (struct type){*m, *m == 'p' ? 1 : (uint8_t)(atoi(m + 1) / 8)};
+		i->type = i->type.size ? i->type : i->source;
 		return TYPE;
 	}
 	if (!strncmp(m, "L1::", 4) || !strncmp(m, "L2::", 4))

@@ -34,7 +34,8 @@ __attribute__((format(printf, 3, 4))) static size_t fail(struct rewriter *r, siz
 	if (r->failed)
 		return r->n;
 	r->failed = 1;
-	int n = snprintf(r->why, r->room, "%.*s:%u: ", (int)strcspn(t->file + 1, "\""), t->file + 1, t->line);
+	size_t length = strcspn(t->file + 1, "\""), most = r->room / 2; /* leaves room for the reason */
+	int n = snprintf(r->why, r->room, "%.*s:%u: ", (int)(length < most ? length : most), t->file + 1, t->line);
 	va_list args;
 	va_start(args, format);
 	if (n >= 0 && (size_t)n < r->room)
@@ -68,6 +69,15 @@ static const char *quoted(const char *at, int raw)
 	return *at == quote ? at + 1 : NULL;
 }
 
+/* Returns whether `list`, with spaces around each word, has the word of n characters. */
+static int listed(const char *list, const char *word, size_t n)
+{
+	for (const char *p = list; (p = strchr(p, ' ')); p++)
+		if (!strncmp(p + 1, word, n) && p[n + 1] == ' ')
+			return 1;
+	return 0;
+}
+
 /* Returns the end of the token at `at`, or NULL if it is not closed. */
 static const char *token_end(const char *at, uint8_t *kind)
 {
@@ -83,12 +93,9 @@ static const char *token_end(const char *at, uint8_t *kind)
 	while (in_word(*p))
 		p++;
 	size_t n = (size_t)(p - at);
-	int raw = n && p[-1] == 'R';
-	size_t prefix = n - (size_t)raw; /* of u8"", L'', uR"" */
-	int prefixed = !prefix || (prefix == 1 && strchr("uUL", *at)) || (prefix == 2 && !strncmp(at, "u8", 2));
-	if ((*p == '"' || (*p == '\'' && !raw)) && prefixed) {
+	if ((*p == '"' || *p == '\'') && (!n || listed(" u8 u U L R u8R uR UR LR ", at, n))) {
 		*kind = *p == '"' ? STRING : CHARACTER;
-		return quoted(p, raw);
+		return quoted(p, n && p[-1] == 'R');
 	}
 	if (n) {
 		*kind = WORD;
@@ -168,14 +175,9 @@ static int is(const struct rewriter *r, size_t i, const char *text)
 	return t->bytes == strlen(text) && t->kind != STRING && !memcmp(t->at, text, t->bytes);
 }
 
-/* Returns whether the word is in `list`, whose words are separated by spaces. */
 static int one_of(const struct rewriter *r, size_t i, const char *list)
 {
-	const struct token *t = &r->t[i];
-	for (const char *p = list; t->kind == WORD && (p = strstr(p, " ")); p++)
-		if (!strncmp(p + 1, t->at, t->bytes) && (p[t->bytes + 1] == ' ' || !p[t->bytes + 1]))
-			return 1;
-	return 0;
+	return r->t[i].kind == WORD && listed(list, r->t[i].at, r->t[i].bytes);
 }
 
 static char bracket(const struct rewriter *r, size_t i, const char *set)
@@ -264,15 +266,15 @@ static int at_namespace(struct rewriter *r, size_t i)
 			continue;
 		size_t k = i;
 		while (k && (r->t[k - 1].kind == WORD || r->t[k - 1].kind == STRING || is(r, k - 1, "::")) &&
-		       !one_of(r, k, " namespace extern"))
+		       !one_of(r, k, " namespace extern "))
 			k--;
-		if (!one_of(r, k, " namespace extern"))
+		if (!one_of(r, k, " namespace extern "))
 			return 0;
 	}
 	return 1;
 }
 
-static const char attributes[] = " alignas __attribute__ decltype noexcept explicit";
+static const char attributes[] = " alignas __attribute__ decltype noexcept explicit ";
 
 static size_t after_attributes(struct rewriter *r, size_t i)
 {
@@ -293,7 +295,7 @@ static void mark(struct rewriter *r, size_t i)
 	} else if (is(r, i, "__shared__")) {
 		size_t first = i;
 		while (first &&
-		       (one_of(r, first - 1, " static extern volatile const inline") || bracket(r, first - 1, ")"))) {
+		       (one_of(r, first - 1, " static extern volatile const inline ") || bracket(r, first - 1, ")"))) {
 			size_t k = first - 1;
 			if (bracket(r, k, ")") &&
 			    !((k = opening(r, k, "(", ")")) && k < r->n && one_of(r, --k, attributes)))
@@ -302,11 +304,11 @@ static void mark(struct rewriter *r, size_t i)
 		}
 		r->t[first].start = SHARED;
 		r->t[first].other = (uint32_t)(i - first);
-	} else if (one_of(r, i, " asm __asm __asm__")) {
+	} else if (one_of(r, i, " asm __asm __asm__ ")) {
 		t->start = ASM;
-	} else if (one_of(r, i, " __device__ __constant__ __managed__")) {
+	} else if (one_of(r, i, " __device__ __constant__ __managed__ ")) {
 		t->start = DEVICE;
-	} else if (one_of(r, i, " texture surface") && bracket(r, i + 1, "<")) {
+	} else if (one_of(r, i, " texture surface ") && bracket(r, i + 1, "<")) {
 		t->start = TEXTURE;
 	}
 }
@@ -347,17 +349,17 @@ enum { OPERANDS = 64 };
 static size_t write_asm(struct rewriter *r, size_t i)
 {
 	size_t first = i++, name[OPERANDS], constraint[OPERANDS], section[OPERANDS], n = 0, sections = 0, open;
-	while (one_of(r, i, " volatile __volatile__ __volatile inline"))
+	while (one_of(r, i, " volatile __volatile__ __volatile inline "))
 		i++;
 	if (!bracket(r, i, "(") || r->t[i + 1].kind != STRING)
 		return fail(r, first, "asm without a text; write asm(\"TEXT\" : OUTPUTS : INPUTS)");
 	size_t end = closing(r, i), text = ++i;
 	while (r->t[i].kind == STRING)
 		i++;
-	for (size_t text_end = i; i < end; i++) {
+	for (; i < end; i++) {
 		int colons = is(r, i, "::") ? 2 : bracket(r, i, ":") != 0;
 		sections += (size_t)colons;
-		if (colons || sections > 2 || (bracket(r, i, ",") && n && i > text_end)) /* > 2: names of registers */
+		if (colons || sections > 2 || (n && bracket(r, i, ","))) /* > 2: names of registers */
 			continue;
 		int named = bracket(r, i, "[") && r->t[i + 1].kind == WORD && bracket(r, i + 2, "]");
 		name[n] = named ? i + 1 : 0;
@@ -468,7 +470,7 @@ static size_t check_device(struct rewriter *r, size_t i)
 		if (is(r, k, "operator"))
 			return i + 1;
 		constant |= is(r, k, "constexpr");
-		is_type |= one_of(r, k, " struct class union enum");
+		is_type |= one_of(r, k, " struct class union enum ");
 		name = r->t[k].kind == WORD ? k : name;
 		if (one_of(r, k, attributes) && bracket(r, k + 1, "("))
 			k = closing(r, k + 1);

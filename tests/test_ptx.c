@@ -171,6 +171,7 @@ static const struct {
     {"discard.global.L2 [%0], 128;", "l@", ""},
     {"applypriority.global.L2::evict_normal [%0], 128;", "l@", ""},
     {"griddepcontrol.wait;", "", ""},
+    {"setmaxnreg.dec.sync.aligned.u32 %0;", "n40", ""},
     {"trap;", "", "wrong: the kernel executed trap"},
     {"griddepcontrol.launch_dependents;", "", ""},
     {"{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }", "=r l@", ""},
@@ -202,6 +203,7 @@ static const struct {
     {"atom.weak.add.u32 %0, [%1], 1;", "=r l@", NULL},
     {"cvt.rn.f32.u32 %0, %1;", "=f r1", NULL},
     {"cvt.f32.u32 %0, %1;", "=f r1", NULL},
+    {"mul.hi.u32 %0, %1, %1;", "=r r5", NULL},
     {"mapa.shared::cluster.u32 %0, %1, 0;", "=r r@", NULL},
 };
 
@@ -265,6 +267,9 @@ TEST(values)
 	    {"{ .reg .pred p; setp.ge.f32 p, %1, %1; selp.s32 %0, 1, 2, p; }", "=r f0x7fc00000", 2},
 	    {"{ .reg .pred p; setp.ne.b32 p, %1, 0; @p mov.b32 %0, 1; @!p mov.b32 %0, 2; }", "=r r0", 2},
 	    {"add.s32 %0, %0, %1;", "+r5 r7", 12},
+	    {"mul.wide.s32 %0, %1, -3;", "=l r0x7fffffff", 0xfffffffe80000003},
+	    {"mul.lo.u32 %0, %1, %1;", "=r r0x10001", 0x20001},
+	    {"mad.lo.u32 %0, %1, %2, %0;", "+r5 r7 r2", 19},
 	    {"cvt.s64.s32 %0, %1;", "=l r-1", ~0ull},
 	    {"cvt.u64.u32 %0, %1;", "=l r-1", 0xffffffff},
 	    {"atom.exch.b32 %0, [%1], 0x80000000; ld.global.s32 %0, [%1];", "=r l@", 0xffffffff80000000},

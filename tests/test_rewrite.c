@@ -145,6 +145,10 @@ TEST(refused)
 		CU_ASSERT_EQUAL(rewrite(row[k].from), -1);
 		CU_ASSERT(test_says(why, row[k].words));
 	}
+	char text[1000]; /* a long name of a file leaves room for the reason */
+	snprintf(text, sizeof(text), "# 3 \"%0900d\"\nasm;", 0);
+	CU_ASSERT_EQUAL(rewrite(text), -1);
+	CU_ASSERT(test_says(why, ":3: asm without a text"));
 	CU_ASSERT_EQUAL(explore_rewrite("a\0b", 3, stdout, why, sizeof(why)), -1);
 	CU_ASSERT(test_says(why, "source:1:&byte 0"));
 	CU_ASSERT_EQUAL(explore_rewrite("", 0, stdout, why, sizeof(why)), 0);
