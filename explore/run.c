@@ -359,7 +359,7 @@ static void run_host(struct fiber *f, uint32_t rank)
 	f->self.device = rank;
 	explore_rank((int)rank, (int)explore.ranks);
 	for (f->self.device = 0; f->self.device < explore.ranks; f->self.device++)
-		explore_stream_wait(&(struct explore_place){"the end", NULL, 0}, NULL);
+		explore_stream_wait(&(struct explore_place){"", "the end of its host code", 0}, NULL);
 	f->role = IDLE;
 	if (!--explore.hosts) {
 		explore.over = 1;
@@ -560,7 +560,7 @@ static void print_states(FILE *out)
 		fprintf(out, "  %s", who);
 		if (end - i > 1)
 			fprintf(out, " to %u", explore.fiber[end - 1].self.thread_idx.x);
-		fprintf(out, ": %s%s%s at %s\n", f->does, f->at.what ? ", " : "", f->at.what ? f->at.what : "", where);
+		fprintf(out, ": %s%s%s at %s\n", f->does, f->at.what && *f->at.what ? ", " : "", f->at.what ? f->at.what : "", where);
 	}
 }
 

@@ -147,7 +147,7 @@ static int rewrite(const struct job *j, const char *from, const char *to)
 	struct loom_error err;
 	size_t bytes = 0;
 	char *text = NULL;
-	if (loom__read_file(from, SIZE_MAX, &text, &bytes, &err))
+	if (loom__read_file(from, (size_t)1 << 30, &text, &bytes, &err))
 		text = NULL;
 	FILE *out = text ? fopen(to, "we") : NULL;
 	int rc = out ? explore_rewrite(text, bytes, out, why, sizeof(why)) : -1;

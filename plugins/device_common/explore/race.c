@@ -141,7 +141,7 @@ void race_where(const void *code, const char *file, uint32_t line, char *text, s
 	Dl_info info = {0};
 	char command[400];
 	const char *slash = file ? strrchr(file, '/') : NULL;
-	snprintf(text, room, file ? "%s:%u" : "?", slash ? slash + 1 : file, line);
+	snprintf(text, room, !file ? "?" : line ? "%s:%u" : "%s", slash ? slash + 1 : file, line);
 	if (file || !dladdr(code, &info) || !info.dli_fname)
 		return;
 	snprintf(command, sizeof(command), "addr2line -s -e '%s' %#lx 2>/dev/null", info.dli_fname,
