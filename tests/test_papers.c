@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the claims of papers: their values, verdicts and marks in plots, and the short form of results that the
- * repository keeps. */
+/* Tests the claims of papers: their values, intervals, verdicts and marks in plots. */
 #include "support.h"
 
 #include <math.h>
@@ -69,12 +68,20 @@ TEST(ranges)
 		CU_ASSERT_EQUAL(loom__claim_range(bad[i], &low, &high, &err), LOOM_EINVAL);
 }
 
-static enum loom__claim_verdict judge(const char *paper, double neutral, double v)
+/* Judges a value with the interval low..high. */
+static enum loom__claim_verdict judge_all(const char *paper, double neutral, double low, double v, double high,
+					  size_t samples, const char *incomparable)
 {
-	struct loom__claim c = {.neutral = neutral};
+	struct loom__claim c = {.neutral = neutral, .incomparable = incomparable};
+	struct loom__claim_value value = {v, low, high, samples};
 	struct loom_error err;
 	CU_ASSERT_EQUAL_FATAL(loom__claim_range(paper, &c.low, &c.high, &err), 0);
-	return loom__claim_judge(&c, v);
+	return loom__claim_judge(&c, &value);
+}
+
+static enum loom__claim_verdict judge(const char *paper, double neutral, double v)
+{
+	return judge_all(paper, neutral, v, v, v, LOOM__CLAIM_SAMPLES, "");
 }
 
 TEST(verdicts)
@@ -103,10 +110,32 @@ TEST(verdicts)
 	CU_ASSERT_EQUAL(judge("0.25", 0, NAN), LOOM__CLAIM_NOT_RUN);
 }
 
-static int value_of(const struct loaded *l, const char *text, double *v, struct loom_error *err)
+/* An interval decides, or leaves the verdict undecided. */
+TEST(noise)
+{
+	CU_ASSERT_EQUAL(judge_all("1.2 +- 0.05", 1, 1.16, 1.2, 1.24, 5, ""), LOOM__CLAIM_SAME);
+	CU_ASSERT_EQUAL(judge_all("1.2 +- 0.05", 1, 1.05, 1.1, 1.14, 5, ""), LOOM__CLAIM_SMALLER);
+	CU_ASSERT_EQUAL(judge_all("1.2 +- 0.05", 1, 1.05, 1.1, 1.16, 5, ""), LOOM__CLAIM_UNDECIDED); /* across the range's end */
+	CU_ASSERT_EQUAL(judge_all("1.2 +- 0.05", 1, 0.7, 0.8, 1.01, 5, ""), LOOM__CLAIM_UNDECIDED); /* over the neutral value */
+	CU_ASSERT_EQUAL(judge_all("1.2 +- 0.05", 1, 0.7, 0.8, 0.9, 5, ""), LOOM__CLAIM_OPPOSITE);
+	CU_ASSERT_EQUAL(judge_all("1.2 +- 0.05", 1, 1.2, 1.2, 1.2, 4, ""), LOOM__CLAIM_UNDECIDED);
+	CU_ASSERT_EQUAL(judge_all("1.0 +- 0.05", 1, 0.98, 1.0, 1.02, 5, ""), LOOM__CLAIM_SAME); /* the claim is: no effect */
+	CU_ASSERT_EQUAL(judge_all("1.2 +- 0.05", 1, 1.2, 1.2, 1.2, 5, "another device"), LOOM__CLAIM_NOT_ALIKE);
+	CU_ASSERT_EQUAL(judge_all("1.2 +- 0.05", 1, NAN, NAN, NAN, 0, "another device"), LOOM__CLAIM_NOT_RUN);
+}
+
+static int interval_of(const struct loaded *l, const char *text, struct loom__claim_value *v, struct loom_error *err)
 {
 	struct loom__claim c = {.name = "x", .text = text};
 	return loom__claim_value(&c, &l->view, v, err);
+}
+
+static int value_of(const struct loaded *l, const char *text, double *v, struct loom_error *err)
+{
+	struct loom__claim_value value;
+	int rc = interval_of(l, text, &value, err);
+	*v = value.at;
+	return rc;
 }
 
 TEST(values)
@@ -267,35 +296,31 @@ TEST(pictures)
 	unload(&l);
 }
 
-/* A kept result gives the same values as the full result. It lacks the metrics that no claim or figure uses. */
-TEST(kept)
+#define FIVE(id, use, n, a, b, c, d, e) THREE(id, use, n, a, b, c) SAMPLE(id, use, n, 3, d) SAMPLE(id, use, n, 4, e)
+
+/* The interval is that of the bootstrap. The samples of one configuration are drawn once for all calls of an expression. */
+TEST(intervals)
 {
-	struct loaded l, again;
-	struct loom__text text = {0};
-	struct loom__figure f = {.of = "wic", .part = "", .shows = "s", .needs = "cpu", .unlike = ""};
-	char *number[] = {(char *)(uintptr_t) "14"};
-	const char *metric[] = {"t"};
+	struct loaded l;
+	struct loom__claim_value v;
 	struct loom_error err;
-	double v;
-	f.number = number;
-	f.numbers = 1;
-	load(&l, sweep);
-	CU_ASSERT_EQUAL_FATAL(loom__kept_write(&l.view, &f, metric, 1, 2.5, &text, &err), 0);
-	load(&again, text.at);
-	CU_ASSERT_EQUAL(again.view.metrics, 1);
-	CU_ASSERT_STRING_EQUAL(again.view.metric[0].unit, "ns");
-	CU_ASSERT_EQUAL(again.view.metric[0].better, LOOM_BETTER_LESS);
-	CU_ASSERT_EQUAL(again.view.variants, 4);
-	CU_ASSERT_EQUAL(value_of(&again, "at(t, use=wic, n=1) / at(t, use=poll, n=1)", &v, &err), 0);
-	CU_ASSERT_DOUBLE_EQUAL(v, 6 / 11.0, 1e-12);
-	unload(&again);
+	load(&l, HEAD FIVE("p1", "poll", "1", 10, 11, 12, 13, 14) FIVE("w1", "wic", "1", 5, 6, 7, 8, 9)
+			  SAMPLE("p2", "poll", "2", 0, 4));
+	CU_ASSERT_EQUAL_FATAL(interval_of(&l, "at(t, use=poll, n=1)", &v, &err), 0);
+	CU_ASSERT(v.at == 12 && v.low >= 10 && v.low < 12 && v.high > 12 && v.high <= 14);
+	CU_ASSERT_EQUAL(v.samples, 5);
+	struct loom__claim_value again;
+	CU_ASSERT_EQUAL_FATAL(interval_of(&l, "at(t, use=poll, n=1)", &again, &err), 0);
+	CU_ASSERT(again.low == v.low && again.high == v.high);
+	CU_ASSERT_EQUAL_FATAL(interval_of(&l, "at(t, use=poll, n=1) - at(t, use=poll, n=1)", &v, &err), 0);
+	CU_ASSERT(v.low == 0 && v.high == 0);
+	CU_ASSERT_EQUAL_FATAL(interval_of(&l, "at(t, use=wic, n=1) / at(t, use=poll, n=1)", &v, &err), 0);
+	CU_ASSERT(v.low < 7 / 12.0 && v.low > 5 / 14.0 && v.high > 7 / 12.0 && v.high < 9 / 10.0);
+	CU_ASSERT_EQUAL_FATAL(interval_of(&l, "geomean(t, use=poll)", &v, &err), 0);
+	CU_ASSERT_EQUAL(v.samples, 1); /* those of the configuration that has the fewest */
 	unload(&l);
-	loom__text_free(&text);
-	load(&l,
-	     HEAD "{\"configuration\":\"a\",\"values\":{\"sync.use\":\"wic\",\"w.n\":\"1\"},\"failed\":\"no GPU\"}\n");
-	REFUSED(loom__kept_write(&l.view, &f, metric, 1, 2.5, &text, &err), LOOM_EUNAVAIL, err, "no sample");
-	REFUSED(value_of(&l, "at(t, use=wic, n=1)", &v, &err), LOOM_EUNAVAIL, err, "no GPU");
-	loom__text_free(&text);
+	load(&l, HEAD "{\"configuration\":\"a\",\"values\":{\"sync.use\":\"wic\",\"w.n\":\"1\"},\"failed\":\"no GPU\"}\n");
+	REFUSED(interval_of(&l, "at(t, use=wic, n=1)", &v, &err), LOOM_EUNAVAIL, err, "no GPU");
 	unload(&l);
 }
 
@@ -322,8 +347,19 @@ TEST(states)
 	CU_ASSERT_EQUAL(loom__paper_state(&r), LOOM__PAPER_NOT_RUN);
 	f.lacks = "no counters";
 	CU_ASSERT_EQUAL(loom__paper_state(&r), LOOM__PAPER_NOT_HERE);
-	judged.verdict = LOOM__CLAIM_LARGER;
-	CU_ASSERT_EQUAL(loom__paper_state(&r), LOOM__PAPER_DIFFERENT);
+	static const struct {
+		enum loom__claim_verdict verdict[2];
+		enum loom__paper_state state;
+	} of[] = {{{LOOM__CLAIM_LARGER, LOOM__CLAIM_UNDECIDED}, LOOM__PAPER_DIFFERENT},
+		  {{LOOM__CLAIM_SAME, LOOM__CLAIM_UNDECIDED}, LOOM__PAPER_UNDECIDED},
+		  {{LOOM__CLAIM_SAME, LOOM__CLAIM_NOT_ALIKE}, LOOM__PAPER_REPRODUCED},
+		  {{LOOM__CLAIM_NOT_ALIKE, LOOM__CLAIM_NOT_ALIKE}, LOOM__PAPER_NOT_ALIKE}};
+	for (size_t i = 0; i < LOOM__COUNT(of); i++) {
+		struct loom__paper_claim two[2] = {{.verdict = of[i].verdict[0]}, {.verdict = of[i].verdict[1]}};
+		f.claims = 2;
+		r.claim = two;
+		CU_ASSERT_EQUAL(loom__paper_state(&r), of[i].state);
+	}
 }
 
 #define FACTS(busy) "{\"cpu_busy_s\":" #busy ",\"cpu_idle_s\":0,\"cpu_steal_s\":0,\"own_cpu_s\":0,\"uptime_s\":" #busy "}"
@@ -347,6 +383,10 @@ TEST(not_quiet)
 		loom__report_html(&page, &l.view, &s);
 		CU_ASSERT(!strstr(table.at, "not quiet: other programs used 100 %") == (i == 1));
 		CU_ASSERT(!strstr(page.at, "other programs used 100 %") == (i == 1));
+		struct loom__claim_value v; /* in virtual time, a value has no noise */
+		CU_ASSERT_EQUAL(interval_of(&l, "at(t, use=poll, n=1)", &v, &err), 0);
+		CU_ASSERT_EQUAL(v.samples, i == 1 ? SIZE_MAX : 3);
+		CU_ASSERT((v.low == v.high) == (i == 1));
 		loom__text_free(&table);
 		loom__text_free(&page);
 		unload(&l);

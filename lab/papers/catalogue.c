@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads results/papers.ini: the papers, and for each figure or table without a conf the reason. */
+/* Reads results/papers.ini: the papers, and for each figure or table without a conf the reason. Reads kept results. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,4 +120,14 @@ void loom__catalogue_free(struct loom__catalogue *c)
 	free(c->paper);
 	free(c->reason);
 	*c = (struct loom__catalogue){0};
+}
+
+int loom__kept_read(const char *path, struct loom__doc *doc, struct loom_error *err)
+{
+	int rc = loom__doc_read(path, doc, err);
+	if (!rc && doc->kind != LOOM__DOC_SWEEP) {
+		loom__doc_free(doc);
+		rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not the file of a sweep", path);
+	}
+	return rc;
 }

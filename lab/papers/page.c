@@ -10,7 +10,8 @@
 #include "report/text/grid.h"
 
 const char *const loom__paper_state_name[LOOM__PAPER_STATES] = {
-    "reproduced", "different", "opposite", "not run yet", "no conf yet", "not to be had here", "no experiment"};
+    "reproduced",  "different",   "opposite",           "undecided",    "not like for like",
+    "not run yet", "no conf yet", "not to be had here", "no experiment"};
 
 void loom__paper_judge(struct loom__paper_row *r)
 {
@@ -18,13 +19,13 @@ void loom__paper_judge(struct loom__paper_row *r)
 	for (size_t i = 0; r->figure && i < r->figure->claims; i++) {
 		struct loom__paper_claim *c = &r->claim[i];
 		c->claim = &r->figure->claim[i];
-		c->value = NAN;
+		c->value = (struct loom__claim_value){NAN, NAN, NAN, 0};
 		*c->error = 0;
 		int rc = r->view ? loom__claim_value(c->claim, r->view, &c->value, &err) : 0;
 		c->unavailable = rc == LOOM_EUNAVAIL;
 		if (rc)
 			snprintf(c->error, sizeof(c->error), "%s", err.text);
-		c->verdict = loom__claim_judge(c->claim, c->value);
+		c->verdict = loom__claim_judge(c->claim, &c->value);
 	}
 }
 
@@ -39,7 +40,9 @@ enum loom__paper_state loom__paper_state(const struct loom__paper_row *r)
 		n[r->claim[i].verdict]++;
 	return n[LOOM__CLAIM_OPPOSITE]                                  ? LOOM__PAPER_OPPOSITE
 	       : n[LOOM__CLAIM_SMALLER] || n[LOOM__CLAIM_LARGER]        ? LOOM__PAPER_DIFFERENT
+	       : n[LOOM__CLAIM_UNDECIDED]                               ? LOOM__PAPER_UNDECIDED
 	       : n[LOOM__CLAIM_SAME] || (r->view && !r->figure->claims) ? LOOM__PAPER_REPRODUCED
+	       : n[LOOM__CLAIM_NOT_ALIKE]                               ? LOOM__PAPER_NOT_ALIKE
 	       : *r->figure->lacks                                      ? LOOM__PAPER_NOT_HERE
 									: LOOM__PAPER_NOT_RUN;
 }
@@ -73,13 +76,12 @@ static void add_origin(const struct loom__paper_row *r, struct loom__text *out)
 	const cJSON *facts = loom__json_object(loom__json_object(head, "environment"), "before");
 	const char *revision = loom__json_text(loom__json_object(head, "gpuloom"), "revision");
 	size_t least = SIZE_MAX, most = 0;
-	int simulated = 0;
+	int simulated = loom__head_simulated(head);
 	struct loom__text devices = {0};
 	cJSON_ArrayForEach(d, loom__json_list(head, "devices"))
 	{
 		const char *name = loom__json_text(d, "name"), *model = model_of(head, name);
-		simulated |= !strncmp(name, "sim", 3);
-		if (strncmp(name, "cpu", 3) && strncmp(name, "sim", 3))
+		if (strncmp(name, "cpu", 3))
 			loom__text_add(&devices, "%s%s", devices.length ? ", " : "", *model ? model : name);
 	}
 	for (size_t i = 0; i < r->view->variants; i++) {
@@ -116,21 +118,32 @@ static const char *summary(const struct loom__paper_row *r)
 	return text ? text + 2 : r->figure ? r->figure->shows : "";
 }
 
-void loom__papers_list(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows,
+int loom__paper_gpus(const struct loom__paper_row *r)
+{
+	const char *needs = r->figure ? r->figure->needs : "";
+	return !strcmp(needs, "two-gpus") ? 2 : !strcmp(needs, "gpu");
+}
+
+void loom__papers_list(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows, int gpus,
 		       struct loom__text *out)
 {
 	for (size_t p = 0; p < c->papers; p++) {
 		struct loom__grid g = {0};
 		size_t n = 0;
-		loom__grid_columns(&g, "|state|conf|shows");
+		loom__grid_columns(&g, "|state|here|#takes|shows");
 		for (size_t i = 0; i < rows; i++) {
-			if (row[i].paper != p)
+			const struct loom__paper_row *r = &row[i];
+			if (r->paper != p)
 				continue;
 			n++;
-			loom__grid_cell(&g, 0, "%s", row[i].label);
-			loom__grid_cell(&g, 0, "%s", loom__paper_state_name[loom__paper_state(&row[i])]);
-			loom__grid_cell(&g, 0, "%s", row[i].conf ? row[i].conf : "");
-			loom__grid_cell(&g, 0, "%s", summary(&row[i]));
+			loom__grid_cell(&g, 0, "%s", r->label);
+			loom__grid_cell(&g, 0, "%s", loom__paper_state_name[loom__paper_state(r)]);
+			loom__grid_cell(&g, 0, "%s", !r->figure                    ? ""
+						     : loom__paper_gpus(r) <= gpus ? "runs"
+						     : *r->figure->cpu             ? "--cpu"
+										   : "no");
+			loom__grid_cell(&g, 0, "%s", r->takes);
+			loom__grid_cell(&g, 0, "%s", summary(r));
 		}
 		if (n && out->length)
 			loom__text_add(out, "\n");
@@ -143,30 +156,20 @@ void loom__papers_list(const struct loom__catalogue *c, const struct loom__paper
 	}
 }
 
-/* Adds a claim: its name, the values of the paper and here, and the verdict. */
-static void add_claim(struct loom__grid *g, const struct loom__paper_claim *c)
+/* Returns why the value is not the paper's, or why there is none. */
+static const char *reason_of(const struct loom__paper_claim *c)
 {
-	loom__grid_cell(g, 0, "%s", c->claim->name);
-	loom__grid_cell(g, 0, "%s", c->claim->paper);
-	loom__grid_cell(g, 0, "%s", FIGURE(c->value));
-	loom__grid_cell(g, 0, "%s", loom__claim_verdict_name[c->verdict]);
-}
-
-void loom__papers_verdicts(const struct loom__paper_row *row, size_t rows, struct loom__text *out)
-{
-	struct loom__grid g = {0};
-	loom__grid_columns(&g, "|claim|#paper|#here|verdict");
-	for (size_t i = 0; i < rows; i++)
-		for (size_t k = 0; row[i].view && k < row[i].figure->claims; k++) {
-			loom__grid_cell(&g, 0, "%s", k ? "" : row[i].label);
-			add_claim(&g, &row[i].claim[k]);
-		}
-	if (g.cells)
-		loom__text_add(out, "\n");
-	if (g.cells)
-		loom__grid_text(&g, out, 2);
-	else
-		loom__grid_free(&g);
+	switch (c->verdict) {
+	case LOOM__CLAIM_UNDECIDED:
+		return c->value.samples < LOOM__CLAIM_SAMPLES ? "too few samples of a configuration"
+							      : "noise: the interval allows several verdicts";
+	case LOOM__CLAIM_NOT_ALIKE:
+		return c->claim->incomparable;
+	case LOOM__CLAIM_SAME:
+		return "";
+	default:
+		return *c->error ? c->error : isnan(c->value.at) ? "" : c->claim->why;
+	}
 }
 
 void loom__papers_claims(const struct loom__paper_row *r, struct loom__text *out)
@@ -174,11 +177,16 @@ void loom__papers_claims(const struct loom__paper_row *r, struct loom__text *out
 	struct loom__grid g = {0};
 	struct loom__text origin = {0};
 	loom__line_add(out, "%s, %s: %s\n\n", r->figure->of, r->label, r->figure->shows);
-	loom__grid_columns(&g, "claim|#paper|#here|verdict|expression");
+	loom__grid_columns(&g, "claim|#paper|#here|#95 % interval|verdict|where the paper says it|reason");
 	for (size_t i = 0; i < r->figure->claims; i++) {
 		const struct loom__paper_claim *c = &r->claim[i];
-		add_claim(&g, c);
-		loom__grid_cell(&g, 0, "%s", *c->error ? c->error : c->claim->text);
+		loom__grid_cell(&g, 0, "%s", c->claim->name);
+		loom__grid_cell(&g, 0, "%s", c->claim->paper);
+		loom__grid_cell(&g, 0, "%s", FIGURE(c->value.at));
+		loom__grid_cell(&g, 0, "%s .. %s", FIGURE(c->value.low), FIGURE(c->value.high));
+		loom__grid_cell(&g, 0, "%s", loom__claim_verdict_name[c->verdict]);
+		loom__grid_cell(&g, 0, "%s", c->claim->place);
+		loom__grid_cell(&g, 0, "%s", reason_of(c));
 	}
 	loom__grid_text(&g, out, 2);
 	if (*r->figure->unlike)
@@ -206,11 +214,13 @@ static void add_claims(cJSON *o, const struct loom__paper_row *r)
 		loom__json_add_finite(one, "low", c->claim->low);
 		loom__json_add_finite(one, "high", c->claim->high);
 		loom__json_add_finite(one, "neutral", c->claim->neutral);
-		loom__json_add_finite(one, "here", c->value);
+		loom__json_add_finite(one, "here", c->value.at);
+		loom__json_add_finite(one, "here_low", c->value.low);
+		loom__json_add_finite(one, "here_high", c->value.high);
 		loom__json_add_text(one, "verdict", loom__claim_verdict_name[c->verdict]);
 		loom__json_add_text(one, "error", c->error);
 		loom__json_add_text(one, "place", c->claim->place);
-		loom__json_add_text(one, "why", c->claim->why);
+		loom__json_add_text(one, "reason", reason_of(c));
 	}
 }
 
@@ -235,8 +245,10 @@ cJSON *loom__papers_json(const struct loom__catalogue *c, const struct loom__pap
 			loom__json_add_text(one, "label", r->label);
 			loom__json_add_text(one, "state", loom__paper_state_name[loom__paper_state(r)]);
 			loom__json_add_text(one, "shows", summary(r));
+			loom__json_add_text(one, "says", r->figure ? r->figure->says : "");
 			loom__json_add_text(one, "conf", r->conf ? r->conf : "");
 			loom__json_add_text(one, "needs", r->figure ? r->figure->needs : "");
+			loom__json_add_text(one, "takes", r->takes);
 			loom__json_add_text(one, "unlike", r->figure ? r->figure->unlike : "");
 			loom__json_add_text(one, "lacks", r->figure ? r->figure->lacks : "");
 			loom__json_add_text(one, "number", r->figure ? r->figure->number[0] : "");
