@@ -131,12 +131,11 @@ static double median(const struct sweep *s, size_t variant, size_t metric)
 	const struct loom__series *of = &s->view->variant[variant].series[metric];
 	if (!s->picks->resample)
 		return of->median.at;
-	/* The same configuration has the same draws in all calls of an expression. */
-	struct loom__stats_rng rng = {
-	    (s->picks->resample * s->view->variants + variant) * (s->view->metrics + 1) + metric};
+	/* The same samples of a configuration are drawn in all calls of an expression. */
+	struct loom__stats_rng rng = {s->picks->resample << 32 | variant};
 	double *drawn = loom__must(calloc(of->n, sizeof(*drawn)));
-	for (size_t i = 0; i < of->n; i++)
-		drawn[i] = of->sorted[loom__stats_below(&rng, of->n)];
+	for (size_t i = 0; i < of->n; i += isfinite(drawn[i]) != 0)
+		drawn[i] = of->value[loom__stats_below(&rng, of->rows)];
 	loom__stats_sort(drawn, of->n);
 	double m = loom__stats_quantile(drawn, of->n, 0.5);
 	free(drawn);

@@ -11,7 +11,7 @@
 
 const char *const loom__paper_state_name[LOOM__PAPER_STATES] = {
     "reproduced",  "different",   "opposite",           "undecided",    "not like for like",
-    "not run yet", "no conf yet", "not to be had here", "no experiment"};
+    "not run yet", "not to be had here", "no experiment"};
 
 void loom__paper_judge(struct loom__paper_row *r)
 {
@@ -21,9 +21,7 @@ void loom__paper_judge(struct loom__paper_row *r)
 		c->claim = &r->figure->claim[i];
 		c->value = (struct loom__claim_value){NAN, NAN, NAN, 0};
 		*c->error = 0;
-		int rc = r->view ? loom__claim_value(c->claim, r->view, &c->value, &err) : 0;
-		c->unavailable = rc == LOOM_EUNAVAIL;
-		if (rc)
+		if (r->view && loom__claim_value(c->claim, r->view, &c->value, &err))
 			snprintf(c->error, sizeof(c->error), "%s", err.text);
 		c->verdict = loom__claim_judge(c->claim, &c->value);
 	}
@@ -33,9 +31,7 @@ enum loom__paper_state loom__paper_state(const struct loom__paper_row *r)
 {
 	size_t n[LOOM__CLAIM_VERDICTS] = {0};
 	if (!r->figure)
-		return !strncmp(r->reason, "no experiment", 13) ? LOOM__PAPER_NO_EXPERIMENT
-		       : !strncmp(r->reason, "no conf", 7)      ? LOOM__PAPER_NO_CONF
-								: LOOM__PAPER_NOT_HERE;
+		return strncmp(r->reason, "not here", 8) ? LOOM__PAPER_NO_EXPERIMENT : LOOM__PAPER_NOT_HERE;
 	for (size_t i = 0; i < r->figure->claims; i++)
 		n[r->claim[i].verdict]++;
 	return n[LOOM__CLAIM_OPPOSITE]                                  ? LOOM__PAPER_OPPOSITE
@@ -202,26 +198,47 @@ void loom__papers_claims(const struct loom__paper_row *r, struct loom__text *out
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
 
-static void add_claims(cJSON *o, const struct loom__paper_row *r)
+static void add_texts(cJSON *o, const char *const text[][2], size_t n)
 {
+	for (size_t i = 0; i < n; i++)
+		loom__json_add_text(o, text[i][0], text[i][1]);
+}
+
+static void add_claim(cJSON *o, const struct loom__paper_claim *c)
+{
+	const char *const text[][2] = {{"name", c->claim->name},   {"claim", c->claim->text},
+				       {"paper", c->claim->paper}, {"verdict", loom__claim_verdict_name[c->verdict]},
+				       {"error", c->error},        {"place", c->claim->place},
+				       {"reason", reason_of(c)}};
+	add_texts(o, text, LOOM__COUNT(text));
+	loom__json_add_finite(o, "low", c->claim->low);
+	loom__json_add_finite(o, "high", c->claim->high);
+	loom__json_add_finite(o, "neutral", c->claim->neutral);
+	loom__json_add_finite(o, "here", c->value.at);
+	loom__json_add_finite(o, "here_low", c->value.low);
+	loom__json_add_finite(o, "here_high", c->value.high);
+}
+
+static void add_row(cJSON *o, const struct loom__paper_row *r)
+{
+	static const struct loom__figure none = {.says = "", .needs = "", .unlike = "", .lacks = "", .part = ""};
+	const struct loom__figure *f = r->figure ? r->figure : &none;
+	const char *const text[][2] = {{"label", r->label},
+				       {"state", loom__paper_state_name[loom__paper_state(r)]},
+				       {"shows", summary(r)},
+				       {"says", f->says},
+				       {"conf", r->conf ? r->conf : ""},
+				       {"needs", f->needs},
+				       {"takes", r->takes},
+				       {"unlike", f->unlike},
+				       {"lacks", f->lacks},
+				       {"number", f->numbers ? f->number[0] : ""},
+				       {"part", f->part},
+				       {"result", r->file}};
+	add_texts(o, text, LOOM__COUNT(text));
 	cJSON *list = loom__json_add_array(o, "claims");
-	for (size_t i = 0; r->figure && i < r->figure->claims; i++) {
-		const struct loom__paper_claim *c = &r->claim[i];
-		cJSON *one = loom__json_append_object(list);
-		loom__json_add_text(one, "name", c->claim->name);
-		loom__json_add_text(one, "claim", c->claim->text);
-		loom__json_add_text(one, "paper", c->claim->paper);
-		loom__json_add_finite(one, "low", c->claim->low);
-		loom__json_add_finite(one, "high", c->claim->high);
-		loom__json_add_finite(one, "neutral", c->claim->neutral);
-		loom__json_add_finite(one, "here", c->value.at);
-		loom__json_add_finite(one, "here_low", c->value.low);
-		loom__json_add_finite(one, "here_high", c->value.high);
-		loom__json_add_text(one, "verdict", loom__claim_verdict_name[c->verdict]);
-		loom__json_add_text(one, "error", c->error);
-		loom__json_add_text(one, "place", c->claim->place);
-		loom__json_add_text(one, "reason", reason_of(c));
-	}
+	for (size_t i = 0; i < f->claims; i++)
+		add_claim(loom__json_append_object(list), &r->claim[i]);
 }
 
 cJSON *loom__papers_json(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows)
@@ -230,38 +247,15 @@ cJSON *loom__papers_json(const struct loom__catalogue *c, const struct loom__pap
 	loom__json_add_text(doc, "schema", "gpuloom.papers/1");
 	cJSON *papers = loom__json_add_array(doc, "papers");
 	for (size_t p = 0; p < c->papers; p++) {
-		cJSON *o = loom__json_append_object(papers);
-		loom__json_add_text(o, "id", c->paper[p].id);
-		loom__json_add_text(o, "title", c->paper[p].title);
-		loom__json_add_text(o, "authors", c->paper[p].authors);
-		loom__json_add_text(o, "where", c->paper[p].where);
-		loom__json_add_text(o, "url", c->paper[p].url);
-		cJSON *list = loom__json_add_array(o, "rows");
-		for (size_t i = 0; i < rows; i++) {
-			const struct loom__paper_row *r = &row[i];
-			if (r->paper != p)
-				continue;
-			cJSON *one = loom__json_append_object(list);
-			loom__json_add_text(one, "label", r->label);
-			loom__json_add_text(one, "state", loom__paper_state_name[loom__paper_state(r)]);
-			loom__json_add_text(one, "shows", summary(r));
-			loom__json_add_text(one, "says", r->figure ? r->figure->says : "");
-			loom__json_add_text(one, "conf", r->conf ? r->conf : "");
-			loom__json_add_text(one, "needs", r->figure ? r->figure->needs : "");
-			loom__json_add_text(one, "takes", r->takes);
-			loom__json_add_text(one, "unlike", r->figure ? r->figure->unlike : "");
-			loom__json_add_text(one, "lacks", r->figure ? r->figure->lacks : "");
-			loom__json_add_text(one, "number", r->figure ? r->figure->number[0] : "");
-			loom__json_add_text(one, "part", r->figure ? r->figure->part : "");
-			loom__json_add_text(one, "result", r->file);
-			if (r->view) {
-				struct loom__text origin = {0};
-				add_origin(r, &origin);
-				loom__json_add_text(one, "measured", loom__must_text(&origin));
-				loom__text_free(&origin);
-			}
-			add_claims(one, r);
-		}
+		const struct loom__paper *of = &c->paper[p];
+		const char *const text[][2] = {
+		    {"id", of->id}, {"title", of->title}, {"authors", of->authors}, {"where", of->where}, {"url", of->url}};
+		cJSON *o = loom__json_append_object(papers), *list;
+		add_texts(o, text, LOOM__COUNT(text));
+		list = loom__json_add_array(o, "rows");
+		for (size_t i = 0; i < rows; i++)
+			if (row[i].paper == p)
+				add_row(loom__json_append_object(list), &row[i]);
 	}
 	return doc;
 }

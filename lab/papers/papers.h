@@ -68,8 +68,8 @@ int loom__claim_range(const char *text, double *low, double *high, struct loom_e
 /* Checks the expression of a claim. Metrics are not checked, because only a run shows which ones exist. */
 int loom__claim_check(const struct loom__claim *c, const struct loom__factor *factor, size_t factors,
 		      struct loom_error *err);
-/* Computes the value of a claim in a sweep, and its 95 % interval by the bootstrap. Returns LOOM_EUNAVAIL if the configurations have no samples, and
- * LOOM_EINVAL if the claim names a metric or configuration that the sweep lacks. */
+/* Computes the value of a claim in a sweep, and its 95 % interval by the bootstrap. Returns LOOM_EUNAVAIL if the
+ * configurations have no samples, and LOOM_EINVAL if the claim names a metric or configuration that the sweep lacks. */
 int loom__claim_value(const struct loom__claim *c, const struct loom__view *view, struct loom__claim_value *v,
 		      struct loom_error *err);
 enum loom__claim_verdict loom__claim_judge(const struct loom__claim *c, const struct loom__claim_value *v);
@@ -107,7 +107,7 @@ struct loom__paper {
 	const char *id, *title, *authors, *where, *url;
 };
 struct loom__reason {
-	const char *of, *number, *text; /* text: "no experiment: ...", "not here: ..." or "no conf: ..." */
+	const char *of, *number, *text; /* text: "no experiment: ..." or "not here: ..." */
 	int table;
 	const struct loom__entry *entry;
 };
@@ -132,7 +132,6 @@ struct loom__paper_claim {
 	struct loom__claim_value value;
 	enum loom__claim_verdict verdict;
 	char error[1024]; /* "" if there is no error */
-	int unavailable;  /* 1: the error is that the configurations were not run */
 };
 
 /* A figure or table, which has either a conf or a reason. */
@@ -141,7 +140,8 @@ struct loom__paper_row {
 	int table;
 	/* number of the figure, by which rows are ordered; if the conf has several figures, the first number */
 	unsigned number;
-	const char *label, *conf;        /* label: "figure 8"; conf: "sim/figure-08", or NULL */
+	char label[64];                  /* "figure 8" */
+	const char *conf;                /* "sim/figure-08", or NULL */
 	const char *reason;              /* why there is no conf; NULL if there is one */
 	struct loom__figure *figure;     /* the figure as its conf describes it; NULL if there is no conf */
 	struct loom__paper_claim *claim; /* [figure->claims] value and verdict of each claim */
@@ -157,7 +157,6 @@ enum loom__paper_state {
 	LOOM__PAPER_UNDECIDED,  /* a claim is UNDECIDED */
 	LOOM__PAPER_NOT_ALIKE,  /* all claims are NOT_ALIKE */
 	LOOM__PAPER_NOT_RUN,    /* no result, or none for any claim */
-	LOOM__PAPER_NO_CONF,    /* there is no conf yet, but there could be one */
 	LOOM__PAPER_NOT_HERE,   /* the experiment needs something that is not available here, as a reason or `lacks` says */
 	LOOM__PAPER_NO_EXPERIMENT,
 	LOOM__PAPER_STATES,

@@ -72,7 +72,7 @@ const struct loom__usage loom__papers_usage = {
 
 /* One conf with its figure and result. It owns the memory that a row points to. */
 struct source {
-	char *conf, *path, *label, *file;
+	char *conf, *path, *file;
 	struct loom_config *cfg;
 	struct loom__sweep_spec spec;
 	struct loom__figure figure;
@@ -166,22 +166,20 @@ static void find_kept(struct papers *p, struct source *s)
 
 static void add_figure(struct papers *p, struct source *s, size_t paper)
 {
-	struct loom__text label = {0};
+	struct loom__text label = {0}, shows = {0}, takes = {0};
 	struct loom__paper_row *r = new_row(p);
-	loom__figure_name(&s->figure, &label);
-	s->label = loom__must(strdup(loom__must_text(&label)));
-	loom__text_free(&label);
 	*r = (struct loom__paper_row){.paper = paper,
 				      .table = s->figure.table,
 				      .number = (unsigned)strtoul(s->figure.number[0], NULL, 10),
-				      .label = s->label,
 				      .conf = s->conf,
 				      .figure = &s->figure,
 				      .file = ""};
 	r->claim = loom__must(calloc(s->figure.claims + 1, sizeof(*r->claim)));
-	struct loom__text shows = {0}, takes = {0};
+	loom__figure_name(&s->figure, &label);
+	snprintf(r->label, sizeof(r->label), "%s", loom__must_text(&label));
 	loom__conf_summary(s->path, &shows, &takes);
 	snprintf(r->takes, sizeof(r->takes), "%s", loom__must_text(&takes));
+	loom__text_free(&label);
 	loom__text_free(&shows);
 	loom__text_free(&takes);
 	find_kept(p, s);
@@ -226,18 +224,13 @@ static int read_conf(struct papers *p, const struct loom__shipped *shipped)
 
 static void add_reason(struct papers *p, const struct loom__reason *reason)
 {
-	struct source *s = new_source(p);
 	struct loom__paper_row *r = new_row(p);
-	struct loom__text label = {0};
-	loom__text_add(&label, "%s %s", reason->table ? "table" : "figure", reason->number);
-	s->label = loom__must(strdup(loom__must_text(&label)));
-	loom__text_free(&label);
 	*r = (struct loom__paper_row){.paper = loom__catalogue_find(&p->catalogue, reason->of),
 				      .table = reason->table,
 				      .number = (unsigned)strtoul(reason->number, NULL, 10),
-				      .label = s->label,
 				      .reason = reason->text,
 				      .file = ""};
+	snprintf(r->label, sizeof(r->label), "%s %s", reason->table ? "table" : "figure", reason->number);
 }
 
 static int in_order(const void *a, const void *b)
@@ -287,7 +280,6 @@ static void end(struct papers *p)
 		loom_config_destroy(s->cfg);
 		free(s->conf);
 		free(s->path);
-		free(s->label);
 		free(s->file);
 		free(s);
 	}
@@ -351,17 +343,10 @@ static int use(struct one *o)
 	struct loom__text text = {0};
 	o->row->view = o->source->has_view ? &o->source->view : NULL;
 	loom__paper_judge(o->row);
-	for (size_t i = 0; a->cpu && i < o->row->figure->claims; i++) { /* without a GPU, no claim is judged */
+	for (size_t i = 0; a->cpu && i < o->row->figure->claims; i++) /* without a GPU, no claim is judged */
 		o->row->claim[i].verdict = LOOM__CLAIM_NOT_JUDGED;
-		o->row->claim[i].unavailable = 1;
-	}
 	if (a->cpu && !a->sweep.quiet)
 		loom__say_note(o->p->cli, "--cpu: no GPU takes part, so the claims are not judged");
-	for (size_t i = 0; i < o->row->figure->claims; i++)
-		if (*o->row->claim[i].error && !o->row->claim[i].unavailable)
-			loom__say_warning(o->p->cli, "%s:%d: claim.%s: %s", o->row->claim[i].claim->entry->file,
-					  o->row->claim[i].claim->entry->line, o->row->claim[i].claim->name,
-					  o->row->claim[i].error);
 	loom__papers_claims(o->row, &text);
 	if (!a->sweep.quiet && !(a->json && loom__names_stdout(a->json)))
 		loom__put_table(o->p->cli, &text);
