@@ -49,7 +49,8 @@ static void read_paper(struct reader *r, const struct loom__entry *e)
 			LOOM__MEANT(loom__nearest(e->key, key, LOOM__COUNT(key))));
 }
 
-/* Reads an entry [PAPER.figure] NUMBER = no experiment: TEXT | not here: TEXT. For a table, the section is [PAPER.table]. */
+/* Reads an entry [PAPER.figure] NUMBER = no experiment: TEXT | not here: TEXT. For a table, the section is
+ * [PAPER.table]. */
 static void read_reason(struct reader *r, const struct loom__entry *e, size_t paper, const char *kind)
 {
 	static const char *const begin[] = {"no experiment: ", "not here: "};
@@ -64,7 +65,8 @@ static void read_reason(struct reader *r, const struct loom__entry *e, size_t pa
 	while (i < LOOM__COUNT(begin) && strncmp(e->value, begin[i], strlen(begin[i])))
 		i++;
 	if (i == LOOM__COUNT(begin))
-		MISTAKE(r, e, e->value_column, "'%.60s' does not begin with 'no experiment: ' or 'not here: '", e->value);
+		MISTAKE(r, e, e->value_column, "'%.60s' does not begin with 'no experiment: ' or 'not here: '",
+			e->value);
 	c->reason = loom__must(realloc(c->reason, (c->reasons + 1) * sizeof(*c->reason)));
 	c->reason[c->reasons++] = (struct loom__reason){
 	    .of = c->paper[paper].id, .number = e->key, .text = e->value, .table = table, .entry = e};

@@ -384,7 +384,8 @@ void loom__figure_marks(const cJSON *paper, struct loom__view *view, struct loom
 		if (claims++ == MOST_MARKS)
 			break;
 		struct loom__claim c = {.name = loom__json_text(one, "name"), .text = loom__json_text(one, "claim")};
-		if (settings->marks < MOST_MARKS && !loom__claim_range(loom__json_text(one, "paper"), &c.low, &c.high, &err))
+		if (settings->marks < MOST_MARKS &&
+		    !loom__claim_range(loom__json_text(one, "paper"), &c.low, &c.high, &err))
 			add_mark(&c, view, mark, &settings->marks);
 	}
 }

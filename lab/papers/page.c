@@ -10,8 +10,8 @@
 #include "report/text/grid.h"
 
 const char *const loom__paper_state_name[LOOM__PAPER_STATES] = {
-    "reproduced",  "different",   "opposite",           "undecided",    "not like for like",
-    "not run yet", "not to be had here", "no experiment"};
+    "reproduced",        "different",   "opposite",           "undecided",
+    "not like for like", "not run yet", "not to be had here", "no experiment"};
 
 void loom__paper_judge(struct loom__paper_row *r)
 {
@@ -65,7 +65,8 @@ static const char *model_of(const cJSON *head, const char *device)
 	return loom__json_text(loom__json_object(head, "choices"), name);
 }
 
-/* Appends the origin of a result, as in "NVIDIA H200; Intel Xeon; 3a793bf; 2026-11-23; 10 samples; only cuda.workers=8|132". */
+/* Appends the origin of a result, as in "NVIDIA H200; Intel Xeon; 3a793bf; 2026-11-23; 5 to 10 samples; only
+ * cuda.workers=8|132". */
 static void add_origin(const struct loom__paper_row *r, struct loom__text *out)
 {
 	const cJSON *head = r->view->head, *d;
@@ -73,37 +74,24 @@ static void add_origin(const struct loom__paper_row *r, struct loom__text *out)
 	const char *revision = loom__json_text(loom__json_object(head, "gpuloom"), "revision");
 	size_t least = SIZE_MAX, most = 0;
 	int simulated = loom__head_simulated(head);
-	struct loom__text devices = {0};
-	cJSON_ArrayForEach(d, loom__json_list(head, "devices"))
-	{
-		const char *name = loom__json_text(d, "name"), *model = model_of(head, name);
-		if (strncmp(name, "cpu", 3))
-			loom__text_add(&devices, "%s%s", devices.length ? ", " : "", *model ? model : name);
-	}
 	for (size_t i = 0; i < r->view->variants; i++) {
 		size_t n = r->view->variant[i].rows;
 		least = n && n < least ? n : least;
 		most = n > most ? n : most;
 	}
-	if (simulated)
-		loom__text_add(out, "virtual time");
-	else
-		loom__text_add(out, "%s%s%s", loom__must_text(&devices), devices.length ? "; " : "",
-			       loom__json_text(facts, "cpu_model"));
-	loom__text_add(out, "; %s%.20s; ", *revision ? "" : "revision not known, ",
-		       *revision ? revision : loom__json_text(head, "started"));
-	if (*revision)
-		loom__text_add(out, "%.10s; ", loom__json_text(head, "started"));
-	loom__text_free(&devices);
-	if (least < most)
-		loom__text_add(out, "%zu to %zu samples", least, most);
-	else
-		loom__text_add(out, "%zu sample%s", most, most == 1 ? "" : "s");
+	cJSON_ArrayForEach(d, loom__json_list(head, "devices"))
+	{
+		const char *name = loom__json_text(d, "name"), *model = model_of(head, name);
+		if (strncmp(name, "cpu", 3) && !simulated)
+			loom__text_add(out, "%s; ", *model ? model : name);
+	}
+	loom__text_add(out, "%s; %.20s; %.10s; %zu to %zu samples",
+		       simulated ? "virtual time" : loom__json_text(facts, "cpu_model"),
+		       *revision ? revision : "revision not known", loom__json_text(head, "started"), least, most);
 	if (loom__json_length(loom__json_list(head, "warnings")) && !simulated)
 		loom__text_add(out, "; the machine was not quiet");
 	cJSON_ArrayForEach(d, loom__json_list(head, "constraints")) /* a run that was cut short */
-		if (*loom__json_text(d, "only"))
-			loom__text_add(out, "; only %s", loom__json_text(d, "only"));
+	    if (*loom__json_text(d, "only")) loom__text_add(out, "; only %s", loom__json_text(d, "only"));
 }
 
 /* ---- terminal ---------------------------------------------------------------------------------------- */
@@ -134,21 +122,21 @@ void loom__papers_list(const struct loom__catalogue *c, const struct loom__paper
 			n++;
 			loom__grid_cell(&g, 0, "%s", r->label);
 			loom__grid_cell(&g, 0, "%s", loom__paper_state_name[loom__paper_state(r)]);
-			loom__grid_cell(&g, 0, "%s", !r->figure                    ? ""
-						     : loom__paper_gpus(r) <= gpus ? "runs"
-						     : *r->figure->cpu             ? "--cpu"
-										   : "no");
+			loom__grid_cell(&g, 0, "%s",
+					!r->figure                    ? ""
+					: loom__paper_gpus(r) <= gpus ? "runs"
+					: *r->figure->cpu             ? "--cpu"
+								      : "no");
 			loom__grid_cell(&g, 0, "%s", r->takes);
 			loom__grid_cell(&g, 0, "%s", summary(r));
 		}
-		if (n && out->length)
-			loom__text_add(out, "\n");
-		if (n)
-			loom__line_add(out, "%s: %s\n\n", c->paper[p].id, c->paper[p].title);
-		if (n)
-			loom__grid_text(&g, out, 2);
-		else
+		if (!n) {
 			loom__grid_free(&g);
+			continue;
+		}
+		loom__text_add(out, out->length ? "\n" : "");
+		loom__line_add(out, "%s: %s\n\n", c->paper[p].id, c->paper[p].title);
+		loom__grid_text(&g, out, 2);
 	}
 }
 
@@ -248,8 +236,11 @@ cJSON *loom__papers_json(const struct loom__catalogue *c, const struct loom__pap
 	cJSON *papers = loom__json_add_array(doc, "papers");
 	for (size_t p = 0; p < c->papers; p++) {
 		const struct loom__paper *of = &c->paper[p];
-		const char *const text[][2] = {
-		    {"id", of->id}, {"title", of->title}, {"authors", of->authors}, {"where", of->where}, {"url", of->url}};
+		const char *const text[][2] = {{"id", of->id},
+					       {"title", of->title},
+					       {"authors", of->authors},
+					       {"where", of->where},
+					       {"url", of->url}};
 		cJSON *o = loom__json_append_object(papers), *list;
 		add_texts(o, text, LOOM__COUNT(text));
 		list = loom__json_add_array(o, "rows");

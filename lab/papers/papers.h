@@ -38,7 +38,8 @@ enum loom__claim_verdict {
 	LOOM__CLAIM_SMALLER,
 	LOOM__CLAIM_LARGER,
 	LOOM__CLAIM_OPPOSITE, /* the value is on the other side of the neutral value */
-	/* the interval reaches across an end of the paper's range or the neutral value, or a configuration has too few samples */
+	/* the interval reaches across an end of the paper's range or the neutral value, or a configuration has too few
+	   samples */
 	LOOM__CLAIM_UNDECIDED,
 	LOOM__CLAIM_NOT_ALIKE,  /* the claim has the key `incomparable` */
 	LOOM__CLAIM_NOT_JUDGED, /* the run was not that of the claim: no GPU took part */
@@ -52,7 +53,7 @@ struct loom__claim {
 	double low, high;  /* the range of the paper's value, with its tolerance; an end without bound is infinite */
 	double neutral;    /* the value that means no effect; NAN: none */
 	const char *place, *why, *incomparable; /* "": none */
-	const struct loom__entry *entry; /* the entry that defines the claim, or NULL */
+	const struct loom__entry *entry;        /* the entry that defines the claim, or NULL */
 };
 
 #define LOOM__CLAIM_SAMPLES 5 /* each configuration of a claim needs as many samples for a verdict */
@@ -60,7 +61,8 @@ struct loom__claim {
 /* The value of a claim here. After an error, at, low and high are NAN. */
 struct loom__claim_value {
 	double at, low, high;
-	size_t samples; /* the fewest samples of a configuration; SIZE_MAX in virtual time, where samples have no noise */
+	size_t
+	    samples; /* the fewest samples of a configuration; SIZE_MAX in virtual time, where samples have no noise */
 };
 
 /* Parses the value of a paper: "0.25" (+- 10 %), "0.25 +- 0.05", "0.25 +- 20 %", ">= 0.8", "<= 0.1", "1.04 .. 1.58". */
@@ -157,7 +159,8 @@ enum loom__paper_state {
 	LOOM__PAPER_UNDECIDED,  /* a claim is UNDECIDED */
 	LOOM__PAPER_NOT_ALIKE,  /* all claims are NOT_ALIKE */
 	LOOM__PAPER_NOT_RUN,    /* no result, or none for any claim */
-	LOOM__PAPER_NOT_HERE,   /* the experiment needs something that is not available here, as a reason or `lacks` says */
+	LOOM__PAPER_NOT_HERE, /* the experiment needs something that is not available here, as a reason or `lacks` says
+			       */
 	LOOM__PAPER_NO_EXPERIMENT,
 	LOOM__PAPER_STATES,
 };

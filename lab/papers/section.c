@@ -10,8 +10,9 @@
 #include "facts/must.h"
 #include "papers/papers.h"
 
-static const char *const key_name[] = {"of",    "figure", "table", "part",         "shows",  "says",   "unlike",   "needs",  "lacks", "small",
-				       "cpu",   "place",  "why",   "incomparable", "claim.", "paper.", "neutral.", "place.", "why.",  "incomparable."};
+static const char *const key_name[] = {
+    "of",  "figure", "table", "part",         "shows",  "says",   "unlike",   "needs",  "lacks", "small",
+    "cpu", "place",  "why",   "incomparable", "claim.", "paper.", "neutral.", "place.", "why.",  "incomparable."};
 enum { NAMED = 14 }; /* the keys from here on end in the name of a claim */
 static const char *const needs_name[] = {"sim", "cpu", "gpu", "two-gpus"};
 

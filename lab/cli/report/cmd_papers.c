@@ -57,7 +57,8 @@ const struct loom__usage loom__papers_usage = {
 	"with the source; whether this machine can run them, and how long that takes. With FIGURE, as in\n"
 	"`gpuloom papers gputn 8`, runs the conf of this figure and judges its claims: the paper's value, the value\n"
 	"here with its interval, the verdict, where the paper says it, and the reason of a difference. FIGURE is a\n"
-	"number, table-N, N-PART where a figure has several confs, or all. After Ctrl-C, what was measured is judged.\n",
+	"number, table-N, N-PART where a figure has several confs, or all. After Ctrl-C, what was measured is "
+	"judged.\n",
     .notes = "[x-paper] of a conf has its claims: docs/papers.md, docs/report.md.\n\n"
 	     "Exit: as of `gpuloom run`.\n",
     .options = options,
@@ -323,15 +324,9 @@ static void output_name(const struct one *o, const char *output, struct loom__te
 static int report(const struct one *o, const char *output)
 {
 	struct loom__text name = {0};
-	struct loom__view view;
-	struct loom__report_settings settings;
 	output_name(o, output, &name);
 	const struct loom__report_args args = {.output = loom__must_text(&name), .width = o->p->args->width};
-	int status = loom__report_view(o->p->cli, &args, &o->source->doc, 1, &view, &settings);
-	if (!status) {
-		status = loom__report_write(o->p->cli, &args, &view, &settings);
-		loom__view_free(&view);
-	}
+	int status = loom__report(o->p->cli, &args, &o->source->doc, 1);
 	loom__text_free(&name);
 	return status;
 }
@@ -362,17 +357,13 @@ static int use(struct one *o)
 	return status;
 }
 
-static int done(void *arg, const struct loom__doc *doc)
+static int done(void *arg, struct loom__doc *doc)
 {
 	struct one *o = arg;
-	struct loom__doc copy;
-	struct loom_error err;
-	char *bytes = loom__must(malloc(doc->length + 1));
-	memcpy(bytes, doc->bytes, doc->length);
-	bytes[doc->length] = 0;
-	if (loom__doc_parse(o->source->path, bytes, doc->length, &copy, &err))
-		return loom__refuse(o->p->cli, LOOM_EXIT_FAILURE, "%s", err.text);
-	return open_view(o->p, o->source, &copy) ? LOOM_EXIT_FAILURE : use(o);
+	struct loom__doc taken = *doc;
+	*doc = (struct loom__doc){0};
+	taken.path = o->source->path;
+	return open_view(o->p, o->source, &taken) ? LOOM_EXIT_FAILURE : use(o);
 }
 
 static void add_setting(struct loom__settings *set, const char *value)
