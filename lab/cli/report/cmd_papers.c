@@ -13,6 +13,7 @@
 #include "cli/sweep/sweep.h"
 #include "facts/must.h"
 #include "facts/token.h"
+#include "facts/write.h"
 #include "inspect/candidates.h"
 #include "inspect/probe.h"
 #include "papers/papers.h"
