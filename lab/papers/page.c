@@ -152,7 +152,7 @@ static const char *reason_of(const struct loom__paper_claim *c)
 	case LOOM__CLAIM_SAME:
 		return "";
 	default:
-		return *c->error ? c->error : isnan(c->value.at) ? "" : c->claim->why;
+		return *c->error ? c->error : isnan(c->value.at) ? c->claim->incomparable : c->claim->why;
 	}
 }
 
