@@ -162,8 +162,8 @@ static void move(cJSON *to, cJSON *from, const char *key)
 
 int loom__head_simulated(const cJSON *head)
 {
-	const cJSON *device = loom__json_list(head, "devices")->child;
-	return device && !strncmp(loom__json_text(device, "name"), "sim:", 4);
+	const cJSON *device = cJSON_GetArrayItem(loom__json_list(head, "devices"), 0);
+	return !strncmp(loom__json_text(device, "name"), "sim:", 4);
 }
 
 /* Adds warnings about other load on the machine. Samples in virtual time do not depend on this load, so simulated
