@@ -85,9 +85,11 @@ static void add_origin(const struct loom__paper_row *r, struct loom__text *out)
 		if (strncmp(name, "cpu", 3) && !simulated)
 			loom__text_add(out, "%s; ", *model ? model : name);
 	}
-	loom__text_add(out, "%s; %.20s; %.10s; %zu to %zu samples",
-		       simulated ? "virtual time" : loom__json_text(facts, "cpu_model"),
-		       *revision ? revision : "revision not known", loom__json_text(head, "started"), least, most);
+	loom__text_add(out, "%s; %.20s; %.10s; ", simulated ? "virtual time" : loom__json_text(facts, "cpu_model"),
+		       *revision ? revision : "revision not known", loom__json_text(head, "started"));
+	if (least < most)
+		loom__text_add(out, "%zu to ", least);
+	loom__text_add(out, "%zu sample%s", most, most == 1 ? "" : "s");
 	if (loom__json_length(loom__json_list(head, "warnings")) && !simulated)
 		loom__text_add(out, "; the machine was not quiet");
 	cJSON_ArrayForEach(d, loom__json_list(head, "constraints")) /* a run that was cut short */
