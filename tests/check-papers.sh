@@ -163,7 +163,8 @@ if "$G" papers sync >list && ! grep -q '  runs  ' list; then
 	expect 0 '^run' "$G" papers mgws 8 --dry-run
 fi
 expect 0 'table 1 .* runs ' "$G" papers hiss
-expect 0 'figure 8: .*needs no GPU' "$G" papers gputn 8 --small -o one.svg -o two.csv --width column
+expect 0 'figure 8: .*needs no GPU' "$G" papers gputn 8 --small
+expect 0 '' "$G" papers gputn 11 --kept -o one.svg -o two.csv --width column
 grep -q 'width="84mm"' one.svg && [ -s two.csv ] || fail 'two outputs'
 expect 2 'exists: --resume' "$G" papers gputn 8 --small -o new.jsonl
 expect 0 '' "$G" papers gputn 8 --small -o new.jsonl --resume

@@ -169,7 +169,8 @@ void loom__papers_claims(const struct loom__paper_row *r, struct loom__text *out
 		loom__grid_cell(&g, 0, "%s", c->claim->name);
 		loom__grid_cell(&g, 0, "%s", c->claim->paper);
 		loom__grid_cell(&g, 0, "%s", FIGURE(c->value.at));
-		loom__grid_cell(&g, 0, "%s .. %s", FIGURE(c->value.low), FIGURE(c->value.high));
+		loom__grid_cell(&g, 0, "%s%s%s", FIGURE(c->value.low), isnan(c->value.at) ? "" : " .. ",
+				isnan(c->value.at) ? "" : FIGURE(c->value.high));
 		loom__grid_cell(&g, 0, "%s", loom__claim_verdict_name[c->verdict]);
 		loom__grid_cell(&g, 0, "%s", c->claim->place);
 		loom__grid_cell(&g, 0, "%s", reason_of(c));

@@ -38,7 +38,7 @@ static const struct loom__option options[] = {
      LOOM__AT(struct papers_args, from, STR)},
     {"output", "FILE",
      "also write a report, named " LOOM__REPORT_SUFFIXES " or .json, or the samples, named .jsonl; may be repeated",
-     LOOM__AT(struct papers_args, output, NONE), .letter = 'o', .writes = LOOM__WRITES_EITHER},
+     LOOM__AT(struct papers_args, output, NONE), .letter = 'o'},
     {"width", "page|column", .rows = loom__sweep_rows, LOOM__AT(struct papers_args, width, STR)},
     {"json", "FILE|-", "write the rows and their claims as JSON; '-' is standard output, instead of the table",
      LOOM__AT(struct papers_args, json, STR), .writes = LOOM__WRITES_RESULT},
