@@ -19,9 +19,8 @@
  *   small                 settings SECTION.KEY=VALUE, separated by blanks, with which a test runs the conf
  *   cpu                   name of a conf in the same folder that, read after this one, needs no GPU
  *
- * An included file may have of, needs, unlike, small, cpu, place, why and
- * incomparable. The other keys must be in the file that has
- * `figure` or `table`. */
+ * An included file may have of, needs, unlike, small, cpu, place, why and incomparable. The other keys must be in the
+ * file that has `figure` or `table`. */
 #ifndef LOOM_PAPERS_H
 #define LOOM_PAPERS_H
 
@@ -38,8 +37,7 @@ enum loom__claim_verdict {
 	LOOM__CLAIM_SMALLER,
 	LOOM__CLAIM_LARGER,
 	LOOM__CLAIM_OPPOSITE, /* the value is on the other side of the neutral value */
-	/* the interval reaches across an end of the paper's range or the neutral value, or a configuration has too few
-	   samples */
+	/* the interval reaches across an end of the paper's range or the neutral value, or there are too few samples */
 	LOOM__CLAIM_UNDECIDED,
 	LOOM__CLAIM_NOT_ALIKE,  /* the claim has the key `incomparable` */
 	LOOM__CLAIM_NOT_JUDGED, /* the run was not that of the claim: no GPU took part */

@@ -487,7 +487,8 @@ static int use_files(const struct one *o)
 		struct loom__text name = {0};
 		output_name(o, a->output.at[i], &name);
 		if (!is_samples(a->output.at[i])) /* the sweep records its own file */
-			rc = loom__file_writes(o->p->cli, "--output", loom__must_text(&name), LOOM__WRITES_RESULT, &err);
+			rc =
+			    loom__file_writes(o->p->cli, "--output", loom__must_text(&name), LOOM__WRITES_RESULT, &err);
 		loom__text_free(&name);
 	}
 	return rc ? loom__refuse(o->p->cli, LOOM_EXIT_USAGE, "papers: %s", err.text) : LOOM_EXIT_OK;
