@@ -12,6 +12,7 @@ expect 0 '' "$G" papers
 mkdir -p "$tmp/copy/build/plugins" "$tmp/copy/results"
 cp "$B/gpuloom" "$tmp/copy/build/" && cp -r conf "$tmp/copy/" && cp results/papers.ini "$tmp/copy/results/"
 expect 0 'MGWS|mgws' "$tmp/copy/build/gpuloom" papers
+expect 0 '' tools/papers "$G" --check
 expect 0 '' tools/papers "$G"
 diff -u docs/papers.md "$tmp/out" >"$tmp/diff" || { fail 'docs/papers.md: run `tools/papers build/gpuloom >docs/papers.md`'; head -n 40 "$tmp/diff"; }
 [ "$(du -sk results | cut -f1)" -le 3072 ] || fail 'results/ has more than 3 MB'
@@ -23,6 +24,18 @@ WANT = {"mgws": (27, 8), "wic": (17, 2), "gputn": (11, 3), "hiss": (12, 2), "syn
 doc = json.load(open(sys.argv[1]))
 assert doc["schema"] == "gpuloom.papers/1"
 assert [p["id"] for p in doc["papers"]] == list(WANT), "papers"
+rows = [r for p in doc["papers"] for r in p["rows"] if r["claims"] and r["state"] != "not to be had here"]
+assert len(rows) <= 60, len(rows)  # of docs/papers.md
+assert all(r["says"] for r in rows), [r["conf"] for r in rows if not r["says"]]
+for r in rows:
+    for c in r["claims"]:
+        if r["result"] and c["verdict"] != "same":
+            assert c["reason"] and not c["error"], (r["conf"], c)
+        # A claim is one-sided only if it has a direction, and no size.
+        assert None not in (c["low"], c["high"]) or c["neutral"] in (c["low"], c["high"]), (r["conf"], c)
+    # Reasons are short. A number in them would be that of another run.
+    for text in re.findall(r"^(?:why|incomparable)[.\w]* *= (.*)", open("conf/%s.ini" % r["conf"]).read(), re.M):
+        assert len(text.split()) <= 10 and not re.search(r"\d", text), (r["conf"], text)
 written = {}
 for p in doc["papers"]:
     for kind, most in zip(("figure", "table"), WANT[p["id"]]):  # each has confs or a line in results/papers.ini
@@ -56,13 +69,13 @@ while read -r paper figure needs conf result; do
 		{ fail "conf/$conf.ini has no plan"; cat "$tmp/err"; }
 done <"$tmp/rows"
 
-# again PAPER FIGURE RESULT [OPTION...]: the samples of a new run are lines of the kept result.
+# again PAPER FIGURE RESULT [OPTION...]: the samples of a new run are those of the kept result.
 again() {
 	paper=$1 figure=$2 result=$3
 	shift 3
-	rm -rf again && mkdir again
-	expect 0 '' "$G" papers "$paper" "$figure" --quiet --keep again "$@"
-	python3 - "$result" again/* <<'PY' || fail "$paper $figure differs from its kept result"
+	rm -f again.jsonl
+	expect 0 '' "$G" papers "$paper" "$figure" --quiet -o again.jsonl "$@"
+	python3 - "$result" again.jsonl <<'PY' || fail "$paper $figure differs from its kept result"
 import gzip, json, sys
 def samples(path):
     lines = (gzip.open if path.endswith(".gz") else open)(path, "rt").read().splitlines()
@@ -71,9 +84,9 @@ kept = dict(samples(sys.argv[1]))
 new = samples(sys.argv[2])
 assert new, "no sample"
 for at, metrics in new:
-    assert at in kept, at
-    was = {k: kept[at].get(k) for k in metrics}
-    assert was == metrics, (at, was, metrics)
+    assert kept[at], at
+    now = {k: metrics.get(k) for k in kept[at]}
+    assert kept[at] == now, (at, kept[at], now)
 PY
 }
 # small PAPER FIGURE: runs the figure small. A metric of waits is missing if no consumer of this run had to wait, which happens
@@ -99,6 +112,26 @@ while read -r paper figure needs conf result; do
 	esac
 done <"$tmp/rows"
 
+# A result is kept if its revision is a commit of this repository, and gives the same claims.
+git -C "$root" rev-parse HEAD >head 2>/dev/null || echo 0123456789abcdef >head
+mkdir kept && "$G" papers gputn 8 --small --quiet -o new.jsonl && sed "s/\"revision\":\"[^\"]*\"/\"revision\":\"$(cat head)\"/" new.jsonl >good.jsonl
+expect 0 '' "$root/tools/papers" "$G" --results kept --keep good.jsonl
+expect 0 '' "$root/tools/papers" "$G" --results kept --check
+for from in new.jsonl kept/gputn-figure-8.jsonl; do
+	expect 0 '' "$G" papers gputn 8 --from $from
+	grep '^  g[a-z]*_under' "$tmp/out" >$(basename $from).claims
+done
+cmp new.jsonl.claims gputn-figure-8.jsonl.claims && [ -s new.jsonl.claims ] || fail 'a kept result has other claims'
+[ "$(wc -c <kept/gputn-figure-8.jsonl)" -lt "$(wc -c <good.jsonl)" ] || fail 'a kept result is not shorter'
+for revision in abcdefabcdef "$(cut -c1-12 head)-dirty" ''; do
+	sed "s/\"revision\":\"[^\"]*\"/\"revision\":\"$revision\"/" good.jsonl >bad.jsonl
+	if [ "$revision" = abcdefabcdef ] && [ "$(git -C "$root" rev-parse --is-shallow-repository 2>/dev/null)" != false ]; then continue; fi
+	expect 1 'its revision' "$root/tools/papers" "$G" --results kept --keep bad.jsonl
+	cp bad.jsonl kept/
+	expect 1 'bad.jsonl: its revision' "$root/tools/papers" "$G" --results kept --check
+	rm kept/bad.jsonl
+done
+
 # A kept result may be compressed; a damaged one is an error.
 expect 0 '' "$G" papers gputn 08 --from results/gputn-figure-8.jsonl
 grep '^  gputn_under_hdn .* 0\.[0-9]* ' "$tmp/out" >claim || fail 'the claims of a result'
@@ -120,7 +153,33 @@ grep -q '>queue-[0-9]*</text>\|>owners-[0-9]</text>' cpu.svg || fail '--cpu: the
 grep -q 'opposite\|larger\|smaller' "$tmp/out" && fail '--cpu judges claims'
 expect 0 'ubench .*not judged' "$G" papers hiss 4 --cpu --small
 expect 2 'needs no GPU anyway' "$G" papers gputn 9 --cpu
-expect 2 'runs a figure, and keeps no result' "$G" papers hiss 4 --cpu --kept
+expect 2 'runs a figure, and judges no result' "$G" papers hiss 4 --cpu --kept
+
+# Without GPUs, a figure that needs one says so at once, and runs nothing. The list says what the machine can run.
+if "$G" papers sync >list && ! grep -q '  runs  ' list; then
+	expect 4 'figure 8 needs 1 GPU, and this machine has 0 .*--cpu runs it' "$G" papers mgws 8
+	[ "$(wc -l <"$tmp/err")" = 1 ] || { fail 'more than one line'; cat "$tmp/err"; }
+	expect 4 'figure 9, 10 needs 2 GPUs, and this machine has 0 .`gpuloom doctor`.$' "$G" papers sync 9
+	expect 0 '^run' "$G" papers mgws 8 --dry-run
+fi
+expect 0 'table 1 .* runs ' "$G" papers hiss
+expect 0 'figure 8: .*needs no GPU' "$G" papers gputn 8 --small
+expect 0 '' "$G" papers gputn 11 --kept -o one.svg -o two.csv --width column
+grep -q 'width="84mm"' one.svg && [ -s two.csv ] || fail 'two outputs'
+expect 2 'exists: --resume' "$G" papers gputn 8 --small -o new.jsonl
+expect 0 '' "$G" papers gputn 8 --small -o new.jsonl --resume
+
+# After Ctrl-C, the samples are in the file, and what was measured is judged.
+"$G" papers hiss table-1 --samples 100000 -o cut.jsonl >cut 2>"$tmp/err" &
+run=$!
+for i in $(seq 300); do
+	grep -q '"sample":1' cut.jsonl 2>/dev/null && break
+	sleep 0.1
+done
+kill -INT $run
+wait $run
+[ $? = 130 ] || fail 'Ctrl-C: another exit code'
+grep -q 'signal_over_least .*table I' cut && grep -q '"metrics"' cut.jsonl || { fail 'Ctrl-C: nothing is kept'; cat cut "$tmp/err"; }
 for conf in "$root"/conf/thesis/figure-*.ini "$root"/conf/hiss/figure-*.ini; do
 	cpu=$(sed -n '/^\[x-paper\]/,$s/^cpu *= //p' "$conf")
 	[ -n "$cpu" ] || cpu=$(sed -n '/^\[x-paper\]/,$s/^cpu *= //p' "${conf%/*}/base.ini")
@@ -130,13 +189,13 @@ for conf in "$root"/conf/thesis/figure-*.ini "$root"/conf/hiss/figure-*.ini; do
 done
 
 # A level at which no configuration has samples has no place in a plot.
-sed '/"sample"/{/"@openssl"/d}' results/hiss-figure-12a.jsonl >some.jsonl
+sed '/"sample"/{/"@openssl"/d}' results/hiss-figure-3a.jsonl >some.jsonl
 expect 0 '' "$G" report some.jsonl -o some.svg
 grep -q '>@gzip<' some.svg && ! grep -q '>@openssl<' some.svg || fail 'a plot with an empty group'
 
 # rsvg-convert must draw two pictures on white, in the colours that the files name. If Chromium is installed, it must do so, too.
 expect 0 '' "$G" papers gputn 11 --kept --quiet -o bars.svg
-expect 0 '' "$G" papers gputn 9 --kept --quiet -o lines.svg
+expect 0 '' "$G" papers gputn 10 --kept --quiet -o lines.svg
 browser=
 for b in chromium chromium-browser google-chrome; do ! command -v "$b" >/dev/null || browser=$b; done
 for picture in bars lines; do

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the claims of papers: their values, verdicts and marks in plots, and the short form of results that the
- * repository keeps. */
+/* Tests the claims of papers: their values, intervals, verdicts and marks in plots. */
 #include "support.h"
 
 #include <math.h>
@@ -69,44 +68,69 @@ TEST(ranges)
 		CU_ASSERT_EQUAL(loom__claim_range(bad[i], &low, &high, &err), LOOM_EINVAL);
 }
 
-static enum loom__claim_verdict judge(const char *paper, double neutral, double v)
-{
-	struct loom__claim c = {.neutral = neutral};
-	struct loom_error err;
-	CU_ASSERT_EQUAL_FATAL(loom__claim_range(paper, &c.low, &c.high, &err), 0);
-	return loom__claim_judge(&c, v);
-}
-
+/* An interval decides, or leaves the verdict undecided. */
 TEST(verdicts)
 {
-	/* The paper's value is a gain: a ratio above the neutral value 1. */
-	CU_ASSERT_EQUAL(judge("1.2 +- 0.05", 1, 1.2), LOOM__CLAIM_SAME);
-	CU_ASSERT_EQUAL(judge("1.2 +- 0.05", 1, 1.25), LOOM__CLAIM_SAME);
-	CU_ASSERT_EQUAL(judge("1.2 +- 0.05", 1, 1.3), LOOM__CLAIM_LARGER);
-	CU_ASSERT_EQUAL(judge("1.2 +- 0.05", 1, 1.1), LOOM__CLAIM_SMALLER);
-	CU_ASSERT_EQUAL(judge("1.2 +- 0.05", 1, 0.8), LOOM__CLAIM_OPPOSITE);
-	CU_ASSERT_EQUAL(judge("1.2 +- 0.05", 1, 0.995), LOOM__CLAIM_SMALLER); /* too near to 1 for a direction */
-	/* The paper's value is a loss. A ratio nearer to 1 is a smaller effect, although it is a larger number. */
-	CU_ASSERT_EQUAL(judge("0.6 +- 0.05", 1, 0.8), LOOM__CLAIM_SMALLER);
-	CU_ASSERT_EQUAL(judge("0.6 +- 0.05", 1, 0.4), LOOM__CLAIM_LARGER);
-	CU_ASSERT_EQUAL(judge("0.6 +- 0.05", 1, 1.3), LOOM__CLAIM_OPPOSITE);
-	/* A range that ends at the neutral value has a direction. */
-	CU_ASSERT_EQUAL(judge("1.00 .. 1.17", 1, 0.9), LOOM__CLAIM_OPPOSITE);
-	CU_ASSERT_EQUAL(judge("0.9 .. 1.00", 1, 0.8), LOOM__CLAIM_LARGER);
-	CU_ASSERT_EQUAL(judge("<= 1.00", 1, 1.2), LOOM__CLAIM_OPPOSITE);
-	/* If the paper's range contains the neutral value, or if there is none, the numbers themselves are compared. */
-	CU_ASSERT_EQUAL(judge("1.0 +- 0.05", 1, 1.14), LOOM__CLAIM_LARGER);
-	CU_ASSERT_EQUAL(judge("0.1", NAN, -5), LOOM__CLAIM_SMALLER);
-	CU_ASSERT_EQUAL(judge(">= 0.8", NAN, 0.5), LOOM__CLAIM_SMALLER);
-	CU_ASSERT_EQUAL(judge("<= 0.1", NAN, 0.5), LOOM__CLAIM_LARGER);
-	CU_ASSERT_EQUAL(judge("0.25", 0, -0.1), LOOM__CLAIM_OPPOSITE);
-	CU_ASSERT_EQUAL(judge("0.25", 0, NAN), LOOM__CLAIM_NOT_RUN);
+	static const struct {
+		const char *paper;
+		double neutral, low, at, high;
+		enum loom__claim_verdict verdict;
+	} of[] = {
+	    /* The paper's value is a gain: a ratio above the neutral value 1. */
+	    {"1.2 +- 0.05", 1, 1.16, 1.2, 1.24, LOOM__CLAIM_SAME},
+	    {"1.2 +- 0.05", 1, 1.25, 1.25, 1.25, LOOM__CLAIM_SAME},
+	    {"1.2 +- 0.05", 1, 1.26, 1.3, 1.4, LOOM__CLAIM_LARGER},
+	    {"1.2 +- 0.05", 1, 1.05, 1.1, 1.14, LOOM__CLAIM_SMALLER},
+	    {"1.2 +- 0.05", 1, 0.7, 0.8, 0.9, LOOM__CLAIM_OPPOSITE},
+	    {"1.2 +- 0.05", 1, 0.995, 0.995, 0.995, LOOM__CLAIM_SMALLER}, /* too near to 1 for a direction */
+	    {"1.2 +- 0.05", 1, 1.05, 1.1, 1.16, LOOM__CLAIM_UNDECIDED},   /* across the end of the range */
+	    {"1.2 +- 0.05", 1, 1.24, 1.25, 1.3, LOOM__CLAIM_UNDECIDED},
+	    {"1.2 +- 0.05", 1, 0.7, 0.8, 1.01, LOOM__CLAIM_UNDECIDED}, /* across the neutral value */
+	    /* The paper's value is a loss. A ratio nearer to 1 is a smaller effect, although it is a larger number. */
+	    {"0.6 +- 0.05", 1, 0.8, 0.8, 0.8, LOOM__CLAIM_SMALLER},
+	    {"0.6 +- 0.05", 1, 0.4, 0.4, 0.4, LOOM__CLAIM_LARGER},
+	    {"0.6 +- 0.05", 1, 1.3, 1.3, 1.3, LOOM__CLAIM_OPPOSITE},
+	    /* A range that ends at the neutral value has a direction. */
+	    {"1.00 .. 1.17", 1, 0.9, 0.9, 0.9, LOOM__CLAIM_OPPOSITE},
+	    {"0.9 .. 1.00", 1, 0.8, 0.8, 0.8, LOOM__CLAIM_LARGER},
+	    {"<= 1.00", 1, 1.2, 1.2, 1.2, LOOM__CLAIM_OPPOSITE},
+	    {"<= 1.00", 1, 0.9, 1.2, 1.3, LOOM__CLAIM_UNDECIDED},
+	    /* If the paper's range contains the neutral value, or if there is none, the numbers themselves are
+	       compared. */
+	    {"1.0 +- 0.05", 1, 0.98, 1, 1.02, LOOM__CLAIM_SAME},
+	    {"1.0 +- 0.05", 1, 1.14, 1.14, 1.14, LOOM__CLAIM_LARGER},
+	    {"0.1", NAN, -5, -5, -5, LOOM__CLAIM_SMALLER},
+	    {">= 0.8", NAN, 0.5, 0.5, 0.5, LOOM__CLAIM_SMALLER},
+	    {"<= 0.1", NAN, 0.5, 0.5, 0.5, LOOM__CLAIM_LARGER},
+	    {"0.25", 0, -0.1, -0.1, -0.1, LOOM__CLAIM_OPPOSITE},
+	    {"0.25", 0, NAN, NAN, NAN, LOOM__CLAIM_NOT_RUN}};
+	struct loom_error err;
+	for (size_t i = 0; i < LOOM__COUNT(of); i++) {
+		struct loom__claim c = {.neutral = of[i].neutral, .incomparable = ""};
+		struct loom__claim_value v = {of[i].at, of[i].low, of[i].high, LOOM__CLAIM_SAMPLES};
+		CU_ASSERT_EQUAL_FATAL(loom__claim_range(of[i].paper, &c.low, &c.high, &err), 0);
+		CU_ASSERT_EQUAL(loom__claim_judge(&c, &v), of[i].verdict);
+		if (of[i].verdict == LOOM__CLAIM_NOT_RUN)
+			continue;
+		v.samples--;
+		CU_ASSERT_EQUAL(loom__claim_judge(&c, &v), LOOM__CLAIM_UNDECIDED);
+		c.incomparable = "another device";
+		CU_ASSERT_EQUAL(loom__claim_judge(&c, &v), LOOM__CLAIM_NOT_ALIKE);
+	}
+}
+
+static int interval_of(const struct loaded *l, const char *text, struct loom__claim_value *v, struct loom_error *err)
+{
+	struct loom__claim c = {.name = "x", .text = text};
+	return loom__claim_value(&c, &l->view, v, err);
 }
 
 static int value_of(const struct loaded *l, const char *text, double *v, struct loom_error *err)
 {
-	struct loom__claim c = {.name = "x", .text = text};
-	return loom__claim_value(&c, &l->view, v, err);
+	struct loom__claim_value value;
+	int rc = interval_of(l, text, &value, err);
+	*v = value.at;
+	return rc;
 }
 
 TEST(values)
@@ -182,7 +206,8 @@ TEST(marks)
 	loom__lines_create(&l.view, &s, s.metric[0], &lines);
 	CU_ASSERT_DOUBLE_EQUAL(point(&lines, "wic", "1")->median, 6 / 11.0, 1e-12);
 	CU_ASSERT_DOUBLE_EQUAL(point(&lines, "wic", "1")->paper_low, 0.5, 1e-12);
-	CU_ASSERT_DOUBLE_EQUAL(point(&lines, "wic", "2")->paper_high, 0.75, 1e-12); /* from the claim 1 - a / b >= 0.25 */
+	CU_ASSERT_DOUBLE_EQUAL(point(&lines, "wic", "2")->paper_high, 0.75,
+			       1e-12); /* from the claim 1 - a / b >= 0.25 */
 	CU_ASSERT_DOUBLE_EQUAL(point(&lines, "poll", "2")->median, 1, 1e-12);
 	CU_ASSERT(isnan(point(&lines, "poll", "2")->paper_low));
 	CU_ASSERT_DOUBLE_EQUAL(point(&lines, "wic", "geomean")->median, sqrt(6 / 11.0 * 2 / 8.0), 1e-12);
@@ -221,7 +246,8 @@ TEST(relative)
 		double ratio = sqrt(6 / 11.0 * 2 / 8.0);
 		CU_ASSERT_EQUAL_FATAL(loom__view_relative(&l.view, &s, &r), 1);
 		CU_ASSERT_DOUBLE_EQUAL(r.variant[0].series[0].median.at, 1, 1e-12);
-		CU_ASSERT_DOUBLE_EQUAL(r.variant[1].series[0].median.at, s.show == LOOM__SHOW_RATIO ? ratio : 1 / ratio, 1e-12);
+		CU_ASSERT_DOUBLE_EQUAL(r.variant[1].series[0].median.at, s.show == LOOM__SHOW_RATIO ? ratio : 1 / ratio,
+				       1e-12);
 		CU_ASSERT_STRING_EQUAL(r.metric[0].name, "t over poll");
 		CU_ASSERT_EQUAL(r.metric[0].better, s.show == LOOM__SHOW_RATIO ? LOOM_BETTER_LESS : LOOM_BETTER_MORE);
 		loom__view_free(&r);
@@ -267,35 +293,33 @@ TEST(pictures)
 	unload(&l);
 }
 
-/* A kept result gives the same values as the full result. It lacks the metrics that no claim or figure uses. */
-TEST(kept)
+#define FIVE(id, use, n, a, b, c, d, e) THREE(id, use, n, a, b, c) SAMPLE(id, use, n, 3, d) SAMPLE(id, use, n, 4, e)
+
+/* The interval is that of the bootstrap. The samples of one configuration are drawn once for all calls of an
+ * expression. */
+TEST(intervals)
 {
-	struct loaded l, again;
-	struct loom__text text = {0};
-	struct loom__figure f = {.of = "wic", .part = "", .shows = "s", .needs = "cpu", .unlike = ""};
-	char *number[] = {(char *)(uintptr_t) "14"};
-	const char *metric[] = {"t"};
+	struct loaded l;
+	struct loom__claim_value v;
 	struct loom_error err;
-	double v;
-	f.number = number;
-	f.numbers = 1;
-	load(&l, sweep);
-	CU_ASSERT_EQUAL_FATAL(loom__kept_write(&l.view, &f, metric, 1, 2.5, &text, &err), 0);
-	load(&again, text.at);
-	CU_ASSERT_EQUAL(again.view.metrics, 1);
-	CU_ASSERT_STRING_EQUAL(again.view.metric[0].unit, "ns");
-	CU_ASSERT_EQUAL(again.view.metric[0].better, LOOM_BETTER_LESS);
-	CU_ASSERT_EQUAL(again.view.variants, 4);
-	CU_ASSERT_EQUAL(value_of(&again, "at(t, use=wic, n=1) / at(t, use=poll, n=1)", &v, &err), 0);
-	CU_ASSERT_DOUBLE_EQUAL(v, 6 / 11.0, 1e-12);
-	unload(&again);
+	load(&l, HEAD FIVE("p1", "poll", "1", 10, 11, 12, 13, 14) FIVE("w1", "wic", "1", 5, 6, 7, 8, 9)
+		     SAMPLE("p2", "poll", "2", 0, 4));
+	CU_ASSERT_EQUAL_FATAL(interval_of(&l, "at(t, use=poll, n=1)", &v, &err), 0);
+	CU_ASSERT(v.at == 12 && v.low >= 10 && v.low < 12 && v.high > 12 && v.high <= 14);
+	CU_ASSERT_EQUAL(v.samples, 5);
+	struct loom__claim_value again;
+	CU_ASSERT_EQUAL_FATAL(interval_of(&l, "at(t, use=poll, n=1)", &again, &err), 0);
+	CU_ASSERT(again.low == v.low && again.high == v.high);
+	CU_ASSERT_EQUAL_FATAL(interval_of(&l, "at(t, use=poll, n=1) - at(t, use=poll, n=1)", &v, &err), 0);
+	CU_ASSERT(v.low == 0 && v.high == 0);
+	CU_ASSERT_EQUAL_FATAL(interval_of(&l, "at(t, use=wic, n=1) / at(t, use=poll, n=1)", &v, &err), 0);
+	CU_ASSERT(v.low < 7 / 12.0 && v.low > 5 / 14.0 && v.high > 7 / 12.0 && v.high < 9 / 10.0);
+	CU_ASSERT_EQUAL_FATAL(interval_of(&l, "geomean(t, use=poll)", &v, &err), 0);
+	CU_ASSERT_EQUAL(v.samples, 1); /* those of the configuration that has the fewest */
 	unload(&l);
-	loom__text_free(&text);
 	load(&l,
 	     HEAD "{\"configuration\":\"a\",\"values\":{\"sync.use\":\"wic\",\"w.n\":\"1\"},\"failed\":\"no GPU\"}\n");
-	REFUSED(loom__kept_write(&l.view, &f, metric, 1, 2.5, &text, &err), LOOM_EUNAVAIL, err, "no sample");
-	REFUSED(value_of(&l, "at(t, use=wic, n=1)", &v, &err), LOOM_EUNAVAIL, err, "no GPU");
-	loom__text_free(&text);
+	REFUSED(interval_of(&l, "at(t, use=wic, n=1)", &v, &err), LOOM_EUNAVAIL, err, "no GPU");
 	unload(&l);
 }
 
@@ -322,15 +346,28 @@ TEST(states)
 	CU_ASSERT_EQUAL(loom__paper_state(&r), LOOM__PAPER_NOT_RUN);
 	f.lacks = "no counters";
 	CU_ASSERT_EQUAL(loom__paper_state(&r), LOOM__PAPER_NOT_HERE);
-	judged.verdict = LOOM__CLAIM_LARGER;
-	CU_ASSERT_EQUAL(loom__paper_state(&r), LOOM__PAPER_DIFFERENT);
+	static const struct {
+		enum loom__claim_verdict verdict[2];
+		enum loom__paper_state state;
+	} of[] = {{{LOOM__CLAIM_LARGER, LOOM__CLAIM_UNDECIDED}, LOOM__PAPER_DIFFERENT},
+		  {{LOOM__CLAIM_SAME, LOOM__CLAIM_UNDECIDED}, LOOM__PAPER_UNDECIDED},
+		  {{LOOM__CLAIM_SAME, LOOM__CLAIM_NOT_ALIKE}, LOOM__PAPER_REPRODUCED},
+		  {{LOOM__CLAIM_NOT_ALIKE, LOOM__CLAIM_NOT_ALIKE}, LOOM__PAPER_NOT_ALIKE}};
+	for (size_t i = 0; i < LOOM__COUNT(of); i++) {
+		struct loom__paper_claim two[2] = {{.verdict = of[i].verdict[0]}, {.verdict = of[i].verdict[1]}};
+		f.claims = 2;
+		r.claim = two;
+		CU_ASSERT_EQUAL(loom__paper_state(&r), of[i].state);
+	}
 }
 
-#define FACTS(busy) "{\"cpu_busy_s\":" #busy ",\"cpu_idle_s\":0,\"cpu_steal_s\":0,\"own_cpu_s\":0,\"uptime_s\":" #busy "}"
+#define FACTS(busy)                                                                                                    \
+	"{\"cpu_busy_s\":" #busy ",\"cpu_idle_s\":0,\"cpu_steal_s\":0,\"own_cpu_s\":0,\"uptime_s\":" #busy "}"
 #define ON(device)                                                                                                     \
-	HEAD "{\"about\":{\"config\":{},\"plugins\":[],\"devices\":[{\"name\":\"" device "\"}],"                           \
-	     "\"environment\":{\"before\":" FACTS(1) "}}}\n" THREE("p1", "poll", "1", 10, 12, 11)                        \
-	     "{\"ended\":\"2026-11-26T08:00:00Z\",\"status\":\"ok\",\"environment\":" FACTS(100) "}\n"
+	HEAD "{\"about\":{\"config\":{},\"plugins\":[],\"devices\":[{\"name\":\"" device "\"}],"                       \
+	     "\"environment\":{\"before\":" FACTS(1) "}}}\n" THREE(                                                    \
+		 "p1", "poll", "1", 10, 12,                                                                            \
+		 11) "{\"ended\":\"2026-11-26T08:00:00Z\",\"status\":\"ok\",\"environment\":" FACTS(100) "}\n"
 
 /* The table of a sweep reports that other programs used the machine. It does not if the sweep ran in virtual time. */
 TEST(not_quiet)
@@ -347,6 +384,10 @@ TEST(not_quiet)
 		loom__report_html(&page, &l.view, &s);
 		CU_ASSERT(!strstr(table.at, "not quiet: other programs used 100 %") == (i == 1));
 		CU_ASSERT(!strstr(page.at, "other programs used 100 %") == (i == 1));
+		struct loom__claim_value v; /* in virtual time, a value has no noise */
+		CU_ASSERT_EQUAL(interval_of(&l, "at(t, use=poll, n=1)", &v, &err), 0);
+		CU_ASSERT_EQUAL(v.samples, i == 1 ? SIZE_MAX : 3);
+		CU_ASSERT((v.low == v.high) == (i == 1));
 		loom__text_free(&table);
 		loom__text_free(&page);
 		unload(&l);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads results/papers.ini: the papers, and for each figure or table without a conf the reason. */
+/* Reads results/papers.ini: the papers, and for each figure or table without a conf the reason. Reads kept results. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,11 +49,11 @@ static void read_paper(struct reader *r, const struct loom__entry *e)
 			LOOM__MEANT(loom__nearest(e->key, key, LOOM__COUNT(key))));
 }
 
-/* Reads an entry [PAPER.figure] NUMBER = no experiment: TEXT | not here: TEXT | no conf: TEXT. For a table, the section
- * is [PAPER.table]. */
+/* Reads an entry [PAPER.figure] NUMBER = no experiment: TEXT | not here: TEXT. For a table, the section is
+ * [PAPER.table]. */
 static void read_reason(struct reader *r, const struct loom__entry *e, size_t paper, const char *kind)
 {
-	static const char *const begin[] = {"no experiment: ", "not here: ", "no conf: "};
+	static const char *const begin[] = {"no experiment: ", "not here: "};
 	struct loom__catalogue *c = r->c;
 	int table = !strcmp(kind, "table");
 	size_t i = 0;
@@ -65,8 +65,8 @@ static void read_reason(struct reader *r, const struct loom__entry *e, size_t pa
 	while (i < LOOM__COUNT(begin) && strncmp(e->value, begin[i], strlen(begin[i])))
 		i++;
 	if (i == LOOM__COUNT(begin))
-		MISTAKE(r, e, e->value_column,
-			"'%.60s' does not begin with 'no experiment: ', 'not here: ' or 'no conf: '", e->value);
+		MISTAKE(r, e, e->value_column, "'%.60s' does not begin with 'no experiment: ' or 'not here: '",
+			e->value);
 	c->reason = loom__must(realloc(c->reason, (c->reasons + 1) * sizeof(*c->reason)));
 	c->reason[c->reasons++] = (struct loom__reason){
 	    .of = c->paper[paper].id, .number = e->key, .text = e->value, .table = table, .entry = e};
@@ -75,24 +75,18 @@ static void read_reason(struct reader *r, const struct loom__entry *e, size_t pa
 static int read_entry(void *arg, const struct loom__entry *e)
 {
 	struct reader *r = arg;
+	const char *dot = strchr(e->section, '.');
+	char id[LOOM__NAME_MOST + 1];
 	if (e->source != LOOM_FROM_FILE)
 		return 0;
-	if (!strchr(e->section, '.'))
+	if (!dot) {
 		read_paper(r, e);
-	return 0;
-}
-
-static int read_entry_of(void *arg, const struct loom__entry *e)
-{
-	struct reader *r = arg;
-	const char *dot = e->source == LOOM_FROM_FILE ? strchr(e->section, '.') : NULL;
-	char id[LOOM__NAME_MOST + 1];
-	if (!dot)
 		return 0;
+	}
 	snprintf(id, sizeof(id), "%.*s", (int)(dot - e->section), e->section);
 	size_t paper = loom__catalogue_find(r->c, id);
 	if (paper == SIZE_MAX)
-		MISTAKE(r, e, e->column, "[%s]: there is no [%s]", e->section, id);
+		MISTAKE(r, e, e->column, "[%s]: there is no [%s] before it", e->section, id);
 	else
 		read_reason(r, e, paper, dot + 1);
 	return 0;
@@ -107,7 +101,6 @@ int loom__catalogue_read(const char *path, struct loom__catalogue *out, struct l
 		loom__must(NULL);
 	loom__config_read(out->cfg, path, diag);
 	loom__config_entries(out->cfg, read_entry, &r);
-	loom__config_entries(out->cfg, read_entry_of, &r);
 	if (diag->errors == before)
 		return 0;
 	loom__catalogue_free(out);
@@ -120,4 +113,14 @@ void loom__catalogue_free(struct loom__catalogue *c)
 	free(c->paper);
 	free(c->reason);
 	*c = (struct loom__catalogue){0};
+}
+
+int loom__kept_read(const char *path, struct loom__doc *doc, struct loom_error *err)
+{
+	int rc = loom__doc_read(path, doc, err);
+	if (!rc && doc->kind != LOOM__DOC_SWEEP) {
+		loom__doc_free(doc);
+		rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not the file of a sweep", path);
+	}
+	return rc;
 }

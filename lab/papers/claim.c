@@ -11,11 +11,13 @@
 #include "papers/papers.h"
 #include "report/view/derive.h"
 
-const char *const loom__claim_verdict_name[] = {"not run here", "same",     "smaller",
-						"larger",       "opposite", "not judged"};
+const char *const loom__claim_verdict_name[] = {"not run here", "same",      "smaller",           "larger",
+						"opposite",     "undecided", "not like for like", "not judged"};
 
 #define TOLERANCE 0.10 /* tolerance of a paper's value that has none, as a share of the value */
 #define BEYOND    0.01 /* an effect has a direction only if it differs from the neutral value by at least this share */
+#define RESAMPLES 1000 /* of the bootstrap */
+#define SIDES     0.05 /* probability that the bootstrap leaves on both sides of the interval */
 
 /* ---- the paper's value -------------------------------------------------------------------------- */
 
@@ -51,41 +53,52 @@ wrong:
 			  text);
 }
 
-enum loom__claim_verdict loom__claim_judge(const struct loom__claim *c, double v)
+enum loom__claim_verdict loom__claim_judge(const struct loom__claim *c, const struct loom__claim_value *v)
 {
-	double n = c->neutral, far = BEYOND * fmax(fabs(n), fabs(v));
-	if (isnan(v))
+	double n = c->neutral, far = BEYOND * fmax(fabs(n), fabs(v->at));
+	if (isnan(v->at))
 		return LOOM__CLAIM_NOT_RUN;
-	if (v >= c->low && v <= c->high)
+	if (*c->incomparable)
+		return LOOM__CLAIM_NOT_ALIKE;
+	if (v->samples < LOOM__CLAIM_SAMPLES)
+		return LOOM__CLAIM_UNDECIDED;
+	if (v->low >= c->low && v->high <= c->high)
 		return LOOM__CLAIM_SAME;
-	/* A range that ends at the neutral value has a direction, too. Both are 0 if n is NAN. */
+	/* Comparisons with n are 0 if n is NAN. */
+	if ((v->low <= c->high && v->high >= c->low) || (v->low <= n && v->high >= n))
+		return LOOM__CLAIM_UNDECIDED;
+	/* A range that ends at the neutral value has a direction, too. */
 	int above = c->low >= n, below = c->high <= n;
-	if ((above && v < n - far) || (below && v > n + far))
+	if ((above && v->at < n - far) || (below && v->at > n + far))
 		return LOOM__CLAIM_OPPOSITE;
-	return (v < c->low) != below ? LOOM__CLAIM_SMALLER : LOOM__CLAIM_LARGER;
+	return (v->at < c->low) != below ? LOOM__CLAIM_SMALLER : LOOM__CLAIM_LARGER;
 }
 
 /* ---- its value here ------------------------------------------------------------------------------- */
+
+enum call { AT, GEOMEAN, MEAN, MIN, MAX, CALLS };
+static const char *const call_name[CALLS] = {"at", "geomean", "mean", "min", "max"};
+
+#define MOST_CALLS 16
+
+/* The configurations that the calls of an expression select, in the order of the calls. */
+struct picks {
+	struct pick {
+		enum call call;
+		size_t metric, n, *variant; /* variant: [n], owned; all have samples of the metric */
+	} at[MOST_CALLS];
+	size_t n;
+	size_t next;       /* number of the call, if the expression is evaluated again */
+	uint64_t resample; /* number of the resample, from 1; 0: the samples themselves */
+};
 
 struct sweep {
 	const struct loom__claim *claim;
 	const struct loom__view *view; /* the results; NULL: the expression is only checked */
 	const struct loom__factor *factor;
 	size_t factors;
-	void (*named)(void *arg, const char *metric);
-	void *arg;
-	struct drawn *drawn; /* NULL: the value is computed; else the configurations are recorded */
+	struct picks *picks;
 };
-
-/* The configurations that the first two calls of an expression select, for marks in plots. set[i][v] is 1 if call i
- * selects variant v. */
-struct drawn {
-	unsigned char *set[2];
-	size_t metric[2], calls;
-};
-
-enum call { AT, GEOMEAN, MEAN, MIN, MAX, CALLS };
-static const char *const call_name[CALLS] = {"at", "geomean", "mean", "min", "max"};
 
 static int is_match(const struct sweep *s, const struct loom__constraint *c, const struct loom__variant *v)
 {
@@ -112,18 +125,50 @@ static double combine(enum call call, const double *v, size_t n)
 	return call == MIN || call == MAX ? x : call == GEOMEAN ? exp(x / (double)n) : x / (double)n;
 }
 
-/* Computes a call: the medians of the metric in the matching configurations, combined by the function. */
-static int compute(const struct sweep *s, enum call call, const char *metric, const char *text,
-		   const struct loom__constraint *c, double *value, struct loom_error *err)
+/* Returns the median of a metric in a configuration, or that of samples that are drawn from it. */
+static double median(const struct sweep *s, size_t variant, size_t metric)
+{
+	const struct loom__series *of = &s->view->variant[variant].series[metric];
+	if (!s->picks->resample)
+		return of->median.at;
+	/* The same samples of a configuration are drawn in all calls of an expression. */
+	struct loom__stats_rng rng = {s->picks->resample << 32 | variant};
+	double *drawn = loom__must(calloc(of->n, sizeof(*drawn)));
+	for (size_t i = 0; i < of->n; i += isfinite(drawn[i]) != 0)
+		drawn[i] = of->value[loom__stats_below(&rng, of->rows)];
+	loom__stats_sort(drawn, of->n);
+	double m = loom__stats_quantile(drawn, of->n, 0.5);
+	free(drawn);
+	return m;
+}
+
+/* Combines the medians of the configurations by the function of the call. */
+static double combined(const struct sweep *s, const struct pick *p)
+{
+	double *v = loom__must(calloc(p->n, sizeof(*v)));
+	for (size_t i = 0; i < p->n; i++)
+		v[i] = median(s, p->variant[i], p->metric);
+	double x = combine(p->call, v, p->n);
+	free(v);
+	return x;
+}
+
+/* Finds the configurations that a call selects. */
+static int pick(const struct sweep *s, enum call call, const char *metric, const char *text,
+		const struct loom__constraint *c, struct loom_error *err)
 {
 	const struct loom__view *view = s->view;
-	size_t m = loom__names_find(&view->metric_names, metric), n = 0, matches = 0;
+	size_t m = loom__names_find(&view->metric_names, metric), matches = 0;
 	if (m == LOOM__NO_NAME && view->metrics) {
 		const char *near = loom__nearest(metric, view->metric_names.name, view->metrics);
 		return LOOM__FAIL(err, LOOM_EINVAL, "%s(%.200s): no metric '%.60s' in this sweep%s%s%s",
 				  call_name[call], text, metric, LOOM__MEANT(near));
 	}
-	double *v = loom__must(calloc(view->variants + 1, sizeof(*v)));
+	if (s->picks->n == MOST_CALLS)
+		return LOOM__FAIL(err, LOOM_EINVAL, "%s(%.200s): a claim has at most %d calls", call_name[call], text,
+				  MOST_CALLS);
+	struct pick *p = &s->picks->at[s->picks->n++];
+	*p = (struct pick){call, m, 0, loom__must(calloc(view->variants + 1, sizeof(size_t)))};
 	const char *note = "";
 	for (size_t i = 0; i < view->variants; i++) {
 		const struct loom__variant *variant = &view->variant[i];
@@ -132,39 +177,19 @@ static int compute(const struct sweep *s, enum call call, const char *metric, co
 		matches += strcmp(variant->status, "skipped") != 0;
 		note = *variant->note ? variant->note : note;
 		if (m != LOOM__NO_NAME && variant->series && variant->series[m].n)
-			v[n++] = variant->series[m].median.at;
+			p->variant[p->n++] = i;
 	}
-	int rc = 0;
 	if (!matches && view->variants)
-		rc = LOOM__FAIL(err, LOOM_EINVAL, "%s(%.200s): no configuration of this sweep matches", call_name[call],
-				text);
-	else if (call == AT && matches > 1)
-		rc = LOOM__FAIL(
+		return LOOM__FAIL(err, LOOM_EINVAL, "%s(%.200s): no configuration of this sweep matches",
+				  call_name[call], text);
+	if (call == AT && matches > 1)
+		return LOOM__FAIL(
 		    err, LOOM_EINVAL,
 		    "at(%.200s): %zu configurations match: give more factors, or write geomean, mean, min or max", text,
 		    matches);
-	else if (!n)
-		rc = LOOM__FAIL(err, LOOM_EUNAVAIL, "%s(%.200s): no sample%s%.300s", call_name[call], text,
-				*note ? ": " : "", note);
-	else
-		*value = combine(call, v, n);
-	free(v);
-	return rc;
-}
-
-/* Records the configurations that a call selects. Only at() and geomean() count, because plots show no mean, minimum or
- * maximum. */
-static void draw(const struct sweep *s, enum call call, const char *metric, const struct loom__constraint *c)
-{
-	struct drawn *d = s->drawn;
-	size_t i = d->calls++;
-	if (i > 1)
-		return;
-	d->metric[i] = call == AT || call == GEOMEAN ? loom__names_find(&s->view->metric_names, metric) : LOOM__NO_NAME;
-	for (size_t v = 0; v < s->view->variants && d->metric[i] != LOOM__NO_NAME; v++) {
-		const struct loom__variant *variant = &s->view->variant[v];
-		d->set[i][v] = variant->series && variant->series[d->metric[i]].n && is_match(s, c, variant);
-	}
+	return p->n ? 0
+		    : LOOM__FAIL(err, LOOM_EUNAVAIL, "%s(%.200s): no sample%s%.300s", call_name[call], text,
+				 *note ? ": " : "", note);
 }
 
 static int call(const void *from, const char *name, const char *arguments, size_t length, double *value,
@@ -177,6 +202,10 @@ static int call(const void *from, const char *name, const char *arguments, size_
 		which++;
 	if (which == CALLS)
 		return LOOM_ENOENT;
+	if (s->picks && s->picks->resample) {
+		*value = combined(s, &s->picks->at[s->picks->next++]);
+		return 0;
+	}
 	char *text = loom__must(strndup(arguments, length)), metric[80];
 	const char *rest = text;
 	int rc = 0, named = loom__take_until(&rest, ",", metric, sizeof(metric));
@@ -188,14 +217,11 @@ static int call(const void *from, const char *name, const char *arguments, size_
 		/* If there is a view, the conf has been checked already. So a value that is missing was left out on the
 		 * command line. */
 		rc = err->code = s->view ? LOOM_EUNAVAIL : LOOM_EINVAL;
-	if (!rc && s->named)
-		s->named(s->arg, metric);
-	if (!rc && s->drawn)
-		draw(s, (enum call)which, metric, &c);
-	if (!rc && s->view && !s->drawn)
-		rc = compute(s, (enum call)which, metric, text, &c, value, err);
-	else
-		*value = 1;
+	*value = 1;
+	if (!rc && s->view)
+		rc = pick(s, (enum call)which, metric, text, &c, err);
+	if (!rc && s->view)
+		*value = combined(s, &s->picks->at[s->picks->n - 1]);
 	loom__constraint_free(&c);
 	free(text);
 	return rc;
@@ -229,35 +255,68 @@ static struct loom__factor *factors_of(const struct loom__view *view)
 	return list;
 }
 
-static int over_view(const struct loom__claim *c, struct sweep *s, const struct loom__view *view, double *value,
-		     struct loom_error *err)
+/* Computes the interval by the bootstrap: evaluates the expression for samples that are drawn, with replacement, from
+ * those of each configuration. In virtual time, samples have no noise. */
+static void resample(const struct sweep *s, struct loom__claim_value *v)
 {
-	struct loom__factor *factor = factors_of(view);
-	s->claim = c;
+	double *x = loom__must(calloc(RESAMPLES, sizeof(*x)));
+	size_t n = 0;
+	struct loom_error err;
+	for (uint64_t k = 1; k <= RESAMPLES; k++) {
+		s->picks->resample = k;
+		s->picks->next = 0;
+		if (!evaluate(s, &x[n], &err) && isfinite(x[n]))
+			n++;
+	}
+	loom__stats_sort(x, n);
+	if (n) {
+		v->low = fmin(v->at, loom__stats_quantile(x, n, SIDES / 2));
+		v->high = fmax(v->at, loom__stats_quantile(x, n, 1 - SIDES / 2));
+	}
+	free(x);
+}
+
+static void free_picks(struct picks *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		free(p->at[i].variant);
+}
+
+/* Computes the value without its interval, and what the calls select. The caller frees the picks. */
+static int over_view(struct sweep *s, double *value, struct loom_error *err)
+{
+	struct loom__factor *factor = factors_of(s->view);
 	s->factor = factor;
-	s->factors = view->factors;
+	s->factors = s->view->factors;
 	int rc = evaluate(s, value, err);
-	for (size_t f = 0; f < view->factors; f++)
+	for (size_t f = 0; f < s->view->factors; f++)
 		free(factor[f].value);
 	free(factor);
-	if (!rc && isnan(*value) && !s->drawn)
-		rc = LOOM__FAIL(err, LOOM_EINVAL, "claim.%s has no finite value", c->name);
-	if (rc)
-		*value = NAN;
+	if (!rc && isnan(*value))
+		rc = LOOM__FAIL(err, LOOM_EINVAL, "claim.%s has no finite value", s->claim->name);
 	return rc;
 }
 
-int loom__claim_value(const struct loom__claim *c, const struct loom__view *view, double *value, struct loom_error *err)
+int loom__claim_value(const struct loom__claim *c, const struct loom__view *view, struct loom__claim_value *v,
+		      struct loom_error *err)
 {
-	return over_view(c, &(struct sweep){.view = view}, view, value, err);
-}
-
-int loom__claim_metrics(const struct loom__claim *c, const struct loom__view *view,
-			void (*fn)(void *arg, const char *metric), void *arg)
-{
-	double value;
-	struct loom_error err;
-	return over_view(c, &(struct sweep){.named = fn, .arg = arg}, view, &value, &err);
+	struct picks picks = {0};
+	struct sweep s = {.claim = c, .view = view, .picks = &picks};
+	int rc = over_view(&s, &v->at, err);
+	if (rc)
+		v->at = NAN;
+	v->low = v->high = v->at;
+	v->samples = SIZE_MAX;
+	if (!rc && !loom__head_simulated(view->head)) {
+		for (size_t i = 0; i < picks.n; i++)
+			for (size_t k = 0; k < picks.at[i].n; k++) {
+				size_t n = view->variant[picks.at[i].variant[k]].series[picks.at[i].metric].n;
+				v->samples = n < v->samples ? n : v->samples;
+			}
+		resample(&s, v);
+	}
+	free_picks(&picks);
+	return rc;
 }
 
 /* ---- marks -------------------------------------------------------------------------------------------- */
@@ -293,18 +352,24 @@ static void add_mark(const struct loom__claim *c, struct loom__view *view, struc
 	int rest, calls = shape_of(c->text, &rest);
 	if (!calls)
 		return;
-	struct drawn d = {
-	    {loom__arena_get(&view->arena, view->variants + 1, 1), loom__arena_get(&view->arena, view->variants + 1, 1)},
-	    {LOOM__NO_NAME, LOOM__NO_NAME},
-	    0};
-	if (over_view(c, &(struct sweep){.view = view, .drawn = &d}, view, &value, &err) ||
-	    d.calls != (size_t)calls || d.metric[0] == LOOM__NO_NAME || (calls == 2 && d.metric[1] != d.metric[0]))
-		return;
-	mark[(*marks)++] = (struct loom__paper_mark){.of = d.set[0],
-						     .over = calls == 2 ? d.set[1] : NULL,
-						     .metric = d.metric[0],
-						     .low = rest ? 1 - c->high : c->low,
-						     .high = rest ? 1 - c->low : c->high};
+	struct picks p = {0};
+	unsigned char *set[2];
+	if (!over_view(&(struct sweep){.claim = c, .view = view, .picks = &p}, &value, &err) && p.n == (size_t)calls) {
+		int drawable = p.at[calls - 1].metric == p.at[0].metric;
+		for (size_t i = 0; i < p.n; i++) {
+			drawable &= p.at[i].call == AT || p.at[i].call == GEOMEAN; /* plots show no other means */
+			set[i] = loom__arena_get(&view->arena, view->variants + 1, 1);
+			for (size_t k = 0; k < p.at[i].n; k++)
+				set[i][p.at[i].variant[k]] = 1;
+		}
+		if (drawable)
+			mark[(*marks)++] = (struct loom__paper_mark){.of = set[0],
+								     .over = calls == 2 ? set[1] : NULL,
+								     .metric = p.at[0].metric,
+								     .low = rest ? 1 - c->high : c->low,
+								     .high = rest ? 1 - c->low : c->high};
+	}
+	free_picks(&p);
 }
 
 void loom__figure_marks(const cJSON *paper, struct loom__view *view, struct loom__report_settings *settings)
@@ -319,7 +384,8 @@ void loom__figure_marks(const cJSON *paper, struct loom__view *view, struct loom
 		if (claims++ == MOST_MARKS)
 			break;
 		struct loom__claim c = {.name = loom__json_text(one, "name"), .text = loom__json_text(one, "claim")};
-		if (settings->marks < MOST_MARKS && !loom__claim_range(loom__json_text(one, "paper"), &c.low, &c.high, &err))
+		if (settings->marks < MOST_MARKS &&
+		    !loom__claim_range(loom__json_text(one, "paper"), &c.low, &c.high, &err))
 			add_mark(&c, view, mark, &settings->marks);
 	}
 }

@@ -10,7 +10,8 @@
 #include "report/text/grid.h"
 
 const char *const loom__paper_state_name[LOOM__PAPER_STATES] = {
-    "reproduced", "different", "opposite", "not run yet", "no conf yet", "not to be had here", "no experiment"};
+    "reproduced",        "different",   "opposite",           "undecided",
+    "not like for like", "not run yet", "not to be had here", "no experiment"};
 
 void loom__paper_judge(struct loom__paper_row *r)
 {
@@ -18,13 +19,11 @@ void loom__paper_judge(struct loom__paper_row *r)
 	for (size_t i = 0; r->figure && i < r->figure->claims; i++) {
 		struct loom__paper_claim *c = &r->claim[i];
 		c->claim = &r->figure->claim[i];
-		c->value = NAN;
+		c->value = (struct loom__claim_value){NAN, NAN, NAN, 0};
 		*c->error = 0;
-		int rc = r->view ? loom__claim_value(c->claim, r->view, &c->value, &err) : 0;
-		c->unavailable = rc == LOOM_EUNAVAIL;
-		if (rc)
+		if (r->view && loom__claim_value(c->claim, r->view, &c->value, &err))
 			snprintf(c->error, sizeof(c->error), "%s", err.text);
-		c->verdict = loom__claim_judge(c->claim, c->value);
+		c->verdict = loom__claim_judge(c->claim, &c->value);
 	}
 }
 
@@ -32,14 +31,14 @@ enum loom__paper_state loom__paper_state(const struct loom__paper_row *r)
 {
 	size_t n[LOOM__CLAIM_VERDICTS] = {0};
 	if (!r->figure)
-		return !strncmp(r->reason, "no experiment", 13) ? LOOM__PAPER_NO_EXPERIMENT
-		       : !strncmp(r->reason, "no conf", 7)      ? LOOM__PAPER_NO_CONF
-								: LOOM__PAPER_NOT_HERE;
+		return strncmp(r->reason, "not here", 8) ? LOOM__PAPER_NO_EXPERIMENT : LOOM__PAPER_NOT_HERE;
 	for (size_t i = 0; i < r->figure->claims; i++)
 		n[r->claim[i].verdict]++;
 	return n[LOOM__CLAIM_OPPOSITE]                                  ? LOOM__PAPER_OPPOSITE
 	       : n[LOOM__CLAIM_SMALLER] || n[LOOM__CLAIM_LARGER]        ? LOOM__PAPER_DIFFERENT
+	       : n[LOOM__CLAIM_UNDECIDED]                               ? LOOM__PAPER_UNDECIDED
 	       : n[LOOM__CLAIM_SAME] || (r->view && !r->figure->claims) ? LOOM__PAPER_REPRODUCED
+	       : n[LOOM__CLAIM_NOT_ALIKE]                               ? LOOM__PAPER_NOT_ALIKE
 	       : *r->figure->lacks                                      ? LOOM__PAPER_NOT_HERE
 									: LOOM__PAPER_NOT_RUN;
 }
@@ -66,46 +65,35 @@ static const char *model_of(const cJSON *head, const char *device)
 	return loom__json_text(loom__json_object(head, "choices"), name);
 }
 
-/* Appends the origin of a result, as in "NVIDIA H200; Intel Xeon; 3a793bf; 2026-11-23; 10 samples; only cuda.workers=8|132". */
+/* Appends the origin of a result, as in "NVIDIA H200; Intel Xeon; 3a793bf; 2026-11-23; 5 to 10 samples; only
+ * cuda.workers=8|132". */
 static void add_origin(const struct loom__paper_row *r, struct loom__text *out)
 {
 	const cJSON *head = r->view->head, *d;
 	const cJSON *facts = loom__json_object(loom__json_object(head, "environment"), "before");
 	const char *revision = loom__json_text(loom__json_object(head, "gpuloom"), "revision");
 	size_t least = SIZE_MAX, most = 0;
-	int simulated = 0;
-	struct loom__text devices = {0};
-	cJSON_ArrayForEach(d, loom__json_list(head, "devices"))
-	{
-		const char *name = loom__json_text(d, "name"), *model = model_of(head, name);
-		simulated |= !strncmp(name, "sim", 3);
-		if (strncmp(name, "cpu", 3) && strncmp(name, "sim", 3))
-			loom__text_add(&devices, "%s%s", devices.length ? ", " : "", *model ? model : name);
-	}
+	int simulated = loom__head_simulated(head);
 	for (size_t i = 0; i < r->view->variants; i++) {
 		size_t n = r->view->variant[i].rows;
 		least = n && n < least ? n : least;
 		most = n > most ? n : most;
 	}
-	if (simulated)
-		loom__text_add(out, "virtual time");
-	else
-		loom__text_add(out, "%s%s%s", loom__must_text(&devices), devices.length ? "; " : "",
-			       loom__json_text(facts, "cpu_model"));
-	loom__text_add(out, "; %s%.20s; ", *revision ? "" : "revision not known, ",
-		       *revision ? revision : loom__json_text(head, "started"));
-	if (*revision)
-		loom__text_add(out, "%.10s; ", loom__json_text(head, "started"));
-	loom__text_free(&devices);
+	cJSON_ArrayForEach(d, loom__json_list(head, "devices"))
+	{
+		const char *name = loom__json_text(d, "name"), *model = model_of(head, name);
+		if (strncmp(name, "cpu", 3) && !simulated)
+			loom__text_add(out, "%s; ", *model ? model : name);
+	}
+	loom__text_add(out, "%s; %.20s; %.10s; ", simulated ? "virtual time" : loom__json_text(facts, "cpu_model"),
+		       *revision ? revision : "revision not known", loom__json_text(head, "started"));
 	if (least < most)
-		loom__text_add(out, "%zu to %zu samples", least, most);
-	else
-		loom__text_add(out, "%zu sample%s", most, most == 1 ? "" : "s");
+		loom__text_add(out, "%zu to ", least);
+	loom__text_add(out, "%zu sample%s", most, most == 1 ? "" : "s");
 	if (loom__json_length(loom__json_list(head, "warnings")) && !simulated)
 		loom__text_add(out, "; the machine was not quiet");
 	cJSON_ArrayForEach(d, loom__json_list(head, "constraints")) /* a run that was cut short */
-		if (*loom__json_text(d, "only"))
-			loom__text_add(out, "; only %s", loom__json_text(d, "only"));
+	    if (*loom__json_text(d, "only")) loom__text_add(out, "; only %s", loom__json_text(d, "only"));
 }
 
 /* ---- terminal ---------------------------------------------------------------------------------------- */
@@ -116,57 +104,58 @@ static const char *summary(const struct loom__paper_row *r)
 	return text ? text + 2 : r->figure ? r->figure->shows : "";
 }
 
-void loom__papers_list(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows,
+int loom__paper_gpus(const struct loom__paper_row *r)
+{
+	const char *needs = r->figure ? r->figure->needs : "";
+	return !strcmp(needs, "two-gpus") ? 2 : !strcmp(needs, "gpu");
+}
+
+void loom__papers_list(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows, int gpus,
 		       struct loom__text *out)
 {
 	for (size_t p = 0; p < c->papers; p++) {
 		struct loom__grid g = {0};
 		size_t n = 0;
-		loom__grid_columns(&g, "|state|conf|shows");
+		loom__grid_columns(&g, "|state|here|#takes|shows");
 		for (size_t i = 0; i < rows; i++) {
-			if (row[i].paper != p)
+			const struct loom__paper_row *r = &row[i];
+			if (r->paper != p)
 				continue;
 			n++;
-			loom__grid_cell(&g, 0, "%s", row[i].label);
-			loom__grid_cell(&g, 0, "%s", loom__paper_state_name[loom__paper_state(&row[i])]);
-			loom__grid_cell(&g, 0, "%s", row[i].conf ? row[i].conf : "");
-			loom__grid_cell(&g, 0, "%s", summary(&row[i]));
+			loom__grid_cell(&g, 0, "%s", r->label);
+			loom__grid_cell(&g, 0, "%s", loom__paper_state_name[loom__paper_state(r)]);
+			loom__grid_cell(&g, 0, "%s",
+					!r->figure                    ? ""
+					: loom__paper_gpus(r) <= gpus ? "runs"
+					: *r->figure->cpu             ? "--cpu"
+								      : "no");
+			loom__grid_cell(&g, 0, "%s", r->takes);
+			loom__grid_cell(&g, 0, "%s", summary(r));
 		}
-		if (n && out->length)
-			loom__text_add(out, "\n");
-		if (n)
-			loom__line_add(out, "%s: %s\n\n", c->paper[p].id, c->paper[p].title);
-		if (n)
-			loom__grid_text(&g, out, 2);
-		else
+		if (!n) {
 			loom__grid_free(&g);
+			continue;
+		}
+		loom__text_add(out, out->length ? "\n" : "");
+		loom__line_add(out, "%s: %s\n\n", c->paper[p].id, c->paper[p].title);
+		loom__grid_text(&g, out, 2);
 	}
 }
 
-/* Adds a claim: its name, the values of the paper and here, and the verdict. */
-static void add_claim(struct loom__grid *g, const struct loom__paper_claim *c)
+/* Returns why the value is not the paper's, or why there is none. */
+static const char *reason_of(const struct loom__paper_claim *c)
 {
-	loom__grid_cell(g, 0, "%s", c->claim->name);
-	loom__grid_cell(g, 0, "%s", c->claim->paper);
-	loom__grid_cell(g, 0, "%s", FIGURE(c->value));
-	loom__grid_cell(g, 0, "%s", loom__claim_verdict_name[c->verdict]);
-}
-
-void loom__papers_verdicts(const struct loom__paper_row *row, size_t rows, struct loom__text *out)
-{
-	struct loom__grid g = {0};
-	loom__grid_columns(&g, "|claim|#paper|#here|verdict");
-	for (size_t i = 0; i < rows; i++)
-		for (size_t k = 0; row[i].view && k < row[i].figure->claims; k++) {
-			loom__grid_cell(&g, 0, "%s", k ? "" : row[i].label);
-			add_claim(&g, &row[i].claim[k]);
-		}
-	if (g.cells)
-		loom__text_add(out, "\n");
-	if (g.cells)
-		loom__grid_text(&g, out, 2);
-	else
-		loom__grid_free(&g);
+	switch (c->verdict) {
+	case LOOM__CLAIM_UNDECIDED:
+		return c->value.samples < LOOM__CLAIM_SAMPLES ? "too few samples of a configuration"
+							      : "noise: the interval allows several verdicts";
+	case LOOM__CLAIM_NOT_ALIKE:
+		return c->claim->incomparable;
+	case LOOM__CLAIM_SAME:
+		return "";
+	default:
+		return *c->error ? c->error : isnan(c->value.at) ? c->claim->incomparable : c->claim->why;
+	}
 }
 
 void loom__papers_claims(const struct loom__paper_row *r, struct loom__text *out)
@@ -174,11 +163,17 @@ void loom__papers_claims(const struct loom__paper_row *r, struct loom__text *out
 	struct loom__grid g = {0};
 	struct loom__text origin = {0};
 	loom__line_add(out, "%s, %s: %s\n\n", r->figure->of, r->label, r->figure->shows);
-	loom__grid_columns(&g, "claim|#paper|#here|verdict|expression");
+	loom__grid_columns(&g, "claim|#paper|#here|#95 % interval|verdict|where the paper says it|reason");
 	for (size_t i = 0; i < r->figure->claims; i++) {
 		const struct loom__paper_claim *c = &r->claim[i];
-		add_claim(&g, c);
-		loom__grid_cell(&g, 0, "%s", *c->error ? c->error : c->claim->text);
+		loom__grid_cell(&g, 0, "%s", c->claim->name);
+		loom__grid_cell(&g, 0, "%s", c->claim->paper);
+		loom__grid_cell(&g, 0, "%s", FIGURE(c->value.at));
+		loom__grid_cell(&g, 0, "%s%s%s", FIGURE(c->value.low), isnan(c->value.at) ? "" : " .. ",
+				isnan(c->value.at) ? "" : FIGURE(c->value.high));
+		loom__grid_cell(&g, 0, "%s", loom__claim_verdict_name[c->verdict]);
+		loom__grid_cell(&g, 0, "%s", c->claim->place);
+		loom__grid_cell(&g, 0, "%s", reason_of(c));
 	}
 	loom__grid_text(&g, out, 2);
 	if (*r->figure->unlike)
@@ -194,24 +189,47 @@ void loom__papers_claims(const struct loom__paper_row *r, struct loom__text *out
 
 /* ---- JSON ---------------------------------------------------------------------------------------------- */
 
-static void add_claims(cJSON *o, const struct loom__paper_row *r)
+static void add_texts(cJSON *o, const char *const text[][2], size_t n)
 {
+	for (size_t i = 0; i < n; i++)
+		loom__json_add_text(o, text[i][0], text[i][1]);
+}
+
+static void add_claim(cJSON *o, const struct loom__paper_claim *c)
+{
+	const char *const text[][2] = {{"name", c->claim->name},   {"claim", c->claim->text},
+				       {"paper", c->claim->paper}, {"verdict", loom__claim_verdict_name[c->verdict]},
+				       {"error", c->error},        {"place", c->claim->place},
+				       {"reason", reason_of(c)}};
+	add_texts(o, text, LOOM__COUNT(text));
+	loom__json_add_finite(o, "low", c->claim->low);
+	loom__json_add_finite(o, "high", c->claim->high);
+	loom__json_add_finite(o, "neutral", c->claim->neutral);
+	loom__json_add_finite(o, "here", c->value.at);
+	loom__json_add_finite(o, "here_low", c->value.low);
+	loom__json_add_finite(o, "here_high", c->value.high);
+}
+
+static void add_row(cJSON *o, const struct loom__paper_row *r)
+{
+	static const struct loom__figure none = {.says = "", .needs = "", .unlike = "", .lacks = "", .part = ""};
+	const struct loom__figure *f = r->figure ? r->figure : &none;
+	const char *const text[][2] = {{"label", r->label},
+				       {"state", loom__paper_state_name[loom__paper_state(r)]},
+				       {"shows", summary(r)},
+				       {"says", f->says},
+				       {"conf", r->conf ? r->conf : ""},
+				       {"needs", f->needs},
+				       {"takes", r->takes},
+				       {"unlike", f->unlike},
+				       {"lacks", f->lacks},
+				       {"number", f->numbers ? f->number[0] : ""},
+				       {"part", f->part},
+				       {"result", r->file}};
+	add_texts(o, text, LOOM__COUNT(text));
 	cJSON *list = loom__json_add_array(o, "claims");
-	for (size_t i = 0; r->figure && i < r->figure->claims; i++) {
-		const struct loom__paper_claim *c = &r->claim[i];
-		cJSON *one = loom__json_append_object(list);
-		loom__json_add_text(one, "name", c->claim->name);
-		loom__json_add_text(one, "claim", c->claim->text);
-		loom__json_add_text(one, "paper", c->claim->paper);
-		loom__json_add_finite(one, "low", c->claim->low);
-		loom__json_add_finite(one, "high", c->claim->high);
-		loom__json_add_finite(one, "neutral", c->claim->neutral);
-		loom__json_add_finite(one, "here", c->value);
-		loom__json_add_text(one, "verdict", loom__claim_verdict_name[c->verdict]);
-		loom__json_add_text(one, "error", c->error);
-		loom__json_add_text(one, "place", c->claim->place);
-		loom__json_add_text(one, "why", c->claim->why);
-	}
+	for (size_t i = 0; i < f->claims; i++)
+		add_claim(loom__json_append_object(list), &r->claim[i]);
 }
 
 cJSON *loom__papers_json(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows)
@@ -220,36 +238,18 @@ cJSON *loom__papers_json(const struct loom__catalogue *c, const struct loom__pap
 	loom__json_add_text(doc, "schema", "gpuloom.papers/1");
 	cJSON *papers = loom__json_add_array(doc, "papers");
 	for (size_t p = 0; p < c->papers; p++) {
-		cJSON *o = loom__json_append_object(papers);
-		loom__json_add_text(o, "id", c->paper[p].id);
-		loom__json_add_text(o, "title", c->paper[p].title);
-		loom__json_add_text(o, "authors", c->paper[p].authors);
-		loom__json_add_text(o, "where", c->paper[p].where);
-		loom__json_add_text(o, "url", c->paper[p].url);
-		cJSON *list = loom__json_add_array(o, "rows");
-		for (size_t i = 0; i < rows; i++) {
-			const struct loom__paper_row *r = &row[i];
-			if (r->paper != p)
-				continue;
-			cJSON *one = loom__json_append_object(list);
-			loom__json_add_text(one, "label", r->label);
-			loom__json_add_text(one, "state", loom__paper_state_name[loom__paper_state(r)]);
-			loom__json_add_text(one, "shows", summary(r));
-			loom__json_add_text(one, "conf", r->conf ? r->conf : "");
-			loom__json_add_text(one, "needs", r->figure ? r->figure->needs : "");
-			loom__json_add_text(one, "unlike", r->figure ? r->figure->unlike : "");
-			loom__json_add_text(one, "lacks", r->figure ? r->figure->lacks : "");
-			loom__json_add_text(one, "number", r->figure ? r->figure->number[0] : "");
-			loom__json_add_text(one, "part", r->figure ? r->figure->part : "");
-			loom__json_add_text(one, "result", r->file);
-			if (r->view) {
-				struct loom__text origin = {0};
-				add_origin(r, &origin);
-				loom__json_add_text(one, "measured", loom__must_text(&origin));
-				loom__text_free(&origin);
-			}
-			add_claims(one, r);
-		}
+		const struct loom__paper *of = &c->paper[p];
+		const char *const text[][2] = {{"id", of->id},
+					       {"title", of->title},
+					       {"authors", of->authors},
+					       {"where", of->where},
+					       {"url", of->url}};
+		cJSON *o = loom__json_append_object(papers), *list;
+		add_texts(o, text, LOOM__COUNT(text));
+		list = loom__json_add_array(o, "rows");
+		for (size_t i = 0; i < rows; i++)
+			if (row[i].paper == p)
+				add_row(loom__json_append_object(list), &row[i]);
 	}
 	return doc;
 }

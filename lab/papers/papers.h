@@ -6,6 +6,7 @@
  *   figure or table       numbers of its figures or tables that the conf repeats: "14", "12a, 12b"
  *   part                  a word that distinguishes several confs of the same figure
  *   shows                 a sentence: what the figure shows
+ *   says                  a sentence: what the paper claims by the first claim, for docs/papers.md
  *   unlike                a sentence: how the set-up differs from that of the paper
  *   needs                 sim, cpu, gpu or two-gpus
  *   lacks                 a sentence: what the machines at hand lack, so that there is no result
@@ -13,11 +14,13 @@
  *   paper.NAME            its value in the paper: "0.25", "0.25 +- 0.05", ">= 0.8", "<= 0.1", "1.04 .. 1.58"
  *   neutral.NAME          its value if there is no effect; the default for a ratio is 1
  *   place.NAME, why.NAME  where the paper says it; why the value here differs. Without .NAME: for all claims
+ *   incomparable.NAME     why the value here does not measure what the paper's does, so that it is not judged. Without
+ *                         .NAME: for all claims
  *   small                 settings SECTION.KEY=VALUE, separated by blanks, with which a test runs the conf
  *   cpu                   name of a conf in the same folder that, read after this one, needs no GPU
  *
- * An included file may have of, needs, unlike, small, cpu, place and why. The other keys must be in the file that has
- * `figure` or `table`. */
+ * An included file may have of, needs, unlike, small, cpu, place, why and incomparable. The other keys must be in the
+ * file that has `figure` or `table`. */
 #ifndef LOOM_PAPERS_H
 #define LOOM_PAPERS_H
 
@@ -34,6 +37,9 @@ enum loom__claim_verdict {
 	LOOM__CLAIM_SMALLER,
 	LOOM__CLAIM_LARGER,
 	LOOM__CLAIM_OPPOSITE, /* the value is on the other side of the neutral value */
+	/* the interval reaches across an end of the paper's range or the neutral value, or there are too few samples */
+	LOOM__CLAIM_UNDECIDED,
+	LOOM__CLAIM_NOT_ALIKE,  /* the claim has the key `incomparable` */
 	LOOM__CLAIM_NOT_JUDGED, /* the run was not that of the claim: no GPU took part */
 	LOOM__CLAIM_VERDICTS,
 };
@@ -44,8 +50,17 @@ struct loom__claim {
 	const char *paper; /* the value in the paper, as text in the conf */
 	double low, high;  /* the range of the paper's value, with its tolerance; an end without bound is infinite */
 	double neutral;    /* the value that means no effect; NAN: none */
-	const char *place, *why;
-	const struct loom__entry *entry; /* the entry that defines the claim, or NULL */
+	const char *place, *why, *incomparable; /* "": none */
+	const struct loom__entry *entry;        /* the entry that defines the claim, or NULL */
+};
+
+#define LOOM__CLAIM_SAMPLES 5 /* each configuration of a claim needs as many samples for a verdict */
+
+/* The value of a claim here. After an error, at, low and high are NAN. */
+struct loom__claim_value {
+	double at, low, high;
+	size_t
+	    samples; /* the fewest samples of a configuration; SIZE_MAX in virtual time, where samples have no noise */
 };
 
 /* Parses the value of a paper: "0.25" (+- 10 %), "0.25 +- 0.05", "0.25 +- 20 %", ">= 0.8", "<= 0.1", "1.04 .. 1.58". */
@@ -53,14 +68,11 @@ int loom__claim_range(const char *text, double *low, double *high, struct loom_e
 /* Checks the expression of a claim. Metrics are not checked, because only a run shows which ones exist. */
 int loom__claim_check(const struct loom__claim *c, const struct loom__factor *factor, size_t factors,
 		      struct loom_error *err);
-/* Computes the value of a claim in a sweep. Returns LOOM_EUNAVAIL if the configurations have no samples, and
- * LOOM_EINVAL if the claim names a metric or configuration that the sweep lacks. */
-int loom__claim_value(const struct loom__claim *c, const struct loom__view *view, double *value,
+/* Computes the value of a claim in a sweep, and its 95 % interval by the bootstrap. Returns LOOM_EUNAVAIL if the
+ * configurations have no samples, and LOOM_EINVAL if the claim names a metric or configuration that the sweep lacks. */
+int loom__claim_value(const struct loom__claim *c, const struct loom__view *view, struct loom__claim_value *v,
 		      struct loom_error *err);
-enum loom__claim_verdict loom__claim_judge(const struct loom__claim *c, double value);
-/* Calls fn for each metric that the expression names. */
-int loom__claim_metrics(const struct loom__claim *c, const struct loom__view *view,
-			void (*fn)(void *arg, const char *metric), void *arg);
+enum loom__claim_verdict loom__claim_judge(const struct loom__claim *c, const struct loom__claim_value *v);
 
 /* Adds the values of the paper to the plots as marks. This is possible for claims that are a single at() or geomean(),
  * a quotient of two, or 1 minus such a quotient. `paper` is the object "paper" in the head of a sweep, or NULL. The
@@ -69,7 +81,7 @@ void loom__figure_marks(const cJSON *paper, struct loom__view *view, struct loom
 
 /* The section [x-paper] of one conf. */
 struct loom__figure {
-	const char *of, *shows, *needs, *lacks, *unlike, *part, *small, *cpu;
+	const char *of, *shows, *says, *needs, *lacks, *unlike, *part, *small, *cpu;
 	char *cpu_path; /* owned */
 	int table;
 	char **number; /* [numbers] such as "12a" */
@@ -95,7 +107,7 @@ struct loom__paper {
 	const char *id, *title, *authors, *where, *url;
 };
 struct loom__reason {
-	const char *of, *number, *text; /* text: "no experiment: ...", "not here: ..." or "no conf: ..." */
+	const char *of, *number, *text; /* text: "no experiment: ..." or "not here: ..." */
 	int table;
 	const struct loom__entry *entry;
 };
@@ -110,10 +122,6 @@ void loom__catalogue_free(struct loom__catalogue *c);
 /* Returns the index of the paper `id`, or SIZE_MAX if there is none. */
 size_t loom__catalogue_find(const struct loom__catalogue *c, const char *id);
 
-/* Writes a sweep reduced to some metrics: its head, and a line per sample. `took` is the duration of the sweep in
- * seconds, or NAN. Returns LOOM_EUNAVAIL if there is no sample. */
-int loom__kept_write(const struct loom__view *view, const struct loom__figure *f, const char *const *metric,
-		     size_t metrics, double took, struct loom__text *out, struct loom_error *err);
 /* Reads the file of a sweep, reduced or not. A reduced file may be compressed by gzip. */
 int loom__kept_read(const char *path, struct loom__doc *doc, struct loom_error *err);
 
@@ -121,10 +129,9 @@ int loom__kept_read(const char *path, struct loom__doc *doc, struct loom_error *
 
 struct loom__paper_claim {
 	const struct loom__claim *claim;
-	double value; /* NAN: not run, or an error */
+	struct loom__claim_value value;
 	enum loom__claim_verdict verdict;
 	char error[1024]; /* "" if there is no error */
-	int unavailable;  /* 1: the error is that the configurations were not run */
 };
 
 /* A figure or table, which has either a conf or a reason. */
@@ -133,21 +140,25 @@ struct loom__paper_row {
 	int table;
 	/* number of the figure, by which rows are ordered; if the conf has several figures, the first number */
 	unsigned number;
-	const char *label, *conf;        /* label: "figure 8"; conf: "sim/figure-08", or NULL */
+	char label[64];                  /* "figure 8" */
+	const char *conf;                /* "sim/figure-08", or NULL */
 	const char *reason;              /* why there is no conf; NULL if there is one */
 	struct loom__figure *figure;     /* the figure as its conf describes it; NULL if there is no conf */
 	struct loom__paper_claim *claim; /* [figure->claims] value and verdict of each claim */
 	const struct loom__view *view;   /* the result, or NULL */
 	const char *file;                /* file of the result: "results/gputn-figure-8.jsonl", or "" */
+	char takes[24];                  /* how long the conf says that a run takes: "30 s", or "" */
 };
 
 enum loom__paper_state {
-	LOOM__PAPER_REPRODUCED, /* the verdict on all claims is SAME */
+	LOOM__PAPER_REPRODUCED, /* the verdict on all claims that are judged is SAME */
 	LOOM__PAPER_DIFFERENT,  /* a claim is SMALLER or LARGER */
 	LOOM__PAPER_OPPOSITE,   /* a claim is OPPOSITE */
+	LOOM__PAPER_UNDECIDED,  /* a claim is UNDECIDED */
+	LOOM__PAPER_NOT_ALIKE,  /* all claims are NOT_ALIKE */
 	LOOM__PAPER_NOT_RUN,    /* no result, or none for any claim */
-	LOOM__PAPER_NO_CONF,    /* there is no conf yet, but there could be one */
-	LOOM__PAPER_NOT_HERE,   /* the experiment needs something that is not available here, as a reason or `lacks` says */
+	LOOM__PAPER_NOT_HERE, /* the experiment needs something that is not available here, as a reason or `lacks` says
+			       */
 	LOOM__PAPER_NO_EXPERIMENT,
 	LOOM__PAPER_STATES,
 };
@@ -157,14 +168,14 @@ enum loom__paper_state loom__paper_state(const struct loom__paper_row *r);
 /* Evaluates the claims of a row on r->view. */
 void loom__paper_judge(struct loom__paper_row *r);
 
-/* These functions write all rows, in order. loom__papers_list() writes tables for a terminal. loom__papers_json()
- * returns a document of schema gpuloom.papers/1. */
-void loom__papers_list(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows,
+/* Appends a table of all rows, in order. `gpus` is the number of GPUs of this machine. */
+void loom__papers_list(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows, int gpus,
 		       struct loom__text *out);
-/* Appends the claims of all rows that have a result. */
-void loom__papers_verdicts(const struct loom__paper_row *row, size_t rows, struct loom__text *out);
-/* Appends the claims of one row, with their expressions. */
+/* Returns the number of GPUs that a row needs. */
+int loom__paper_gpus(const struct loom__paper_row *r);
+/* Appends the claims of one row, each with place, reason and expression. */
 void loom__papers_claims(const struct loom__paper_row *r, struct loom__text *out);
+/* Returns all rows as a document of schema gpuloom.papers/1. */
 cJSON *loom__papers_json(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows);
 
 #endif

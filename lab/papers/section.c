@@ -10,9 +10,10 @@
 #include "facts/must.h"
 #include "papers/papers.h"
 
-static const char *const key_name[] = {"of",    "figure", "table",  "part",   "shows",    "unlike", "needs", "lacks", "small", "cpu",
-				       "place", "why",    "claim.", "paper.", "neutral.", "place.", "why."};
-enum { OF, FIGURE, TABLE, PART, SHOWS, UNLIKE, NEEDS, LACKS, SMALL, CPU, PLACE, WHY, NAMED };
+static const char *const key_name[] = {
+    "of",  "figure", "table", "part",         "shows",  "says",   "unlike",   "needs",  "lacks", "small",
+    "cpu", "place",  "why",   "incomparable", "claim.", "paper.", "neutral.", "place.", "why.",  "incomparable."};
+enum { NAMED = 14 }; /* the keys from here on end in the name of a claim */
 static const char *const needs_name[] = {"sim", "cpu", "gpu", "two-gpus"};
 
 struct reader {
@@ -113,6 +114,16 @@ static void read_paper(struct reader *r, struct loom__claim *c)
 		MISTAKE(r, neutral, neutral->value_column, "'%.60s': the neutral value is a number", neutral->value);
 }
 
+/* Returns the value of KEY.NAME or, if there is none, of KEY. */
+static const char *text_for(const struct reader *r, const struct loom__entry *claim, const char *key)
+{
+	char kind[24];
+	snprintf(kind, sizeof(kind), "%s.", key);
+	const struct loom__entry *e = beside(r, claim, kind);
+	e = e ? e : entry(r, key);
+	return e ? e->value : "";
+}
+
 static int read_claim(void *arg, const struct loom__entry *e)
 {
 	struct reader *r = arg;
@@ -125,11 +136,9 @@ static int read_claim(void *arg, const struct loom__entry *e)
 	struct loom__claim *c = &r->f->claim[r->f->claims++];
 	*c = (struct loom__claim){.name = e->key + 6, .text = e->value, .entry = e, .paper = "", .neutral = NAN};
 	read_paper(r, c);
-	const struct loom__entry *place = beside(r, e, "place."), *why = beside(r, e, "why.");
-	place = place ? place : entry(r, "place");
-	why = why ? why : entry(r, "why");
-	c->place = place ? place->value : "";
-	c->why = why ? why->value : "";
+	c->place = text_for(r, e, "place");
+	c->why = text_for(r, e, "why");
+	c->incomparable = text_for(r, e, "incomparable");
 	if (loom__claim_check(c, r->factor, r->factors, &err))
 		MISTAKE(r, e, e->value_column, "claim.%s: %s", c->name, err.text);
 	return 0;
@@ -248,6 +257,7 @@ int loom__figure_read(const struct loom_config *cfg, const struct loom__sweep_sp
 	out->unlike = value(&r, "unlike");
 	out->lacks = own(&r, "lacks");
 	out->shows = own(&r, "shows");
+	out->says = own(&r, "says");
 	out->part = own(&r, "part");
 	out->small = value(&r, "small");
 	read_cpu(&r);

@@ -14,13 +14,16 @@
 #include "facts/must.h"
 #include "facts/token.h"
 #include "facts/write.h"
+#include "inspect/candidates.h"
+#include "inspect/probe.h"
 #include "papers/papers.h"
 
 struct papers_args {
 	struct loom__conf_args conf; /* the words are PAPER and FIGURE */
-	const char *json, *keep, *from, *output;
-	uint8_t kept, small, cpu, quiet;
-	uint32_t log;
+	const char *json, *from, *width;
+	struct loom__words output;
+	struct loom__sweep_params sweep;
+	uint8_t kept, small, cpu;
 };
 
 static const struct loom__option options[] = {
@@ -33,16 +36,16 @@ static const struct loom__option options[] = {
     {"kept", NULL, "judge the kept result, and run nothing", LOOM__AT(struct papers_args, kept, BOOL)},
     {"from", "FILE.jsonl", "judge the samples in this file of `gpuloom run` or `gpuloom sweep`, and run nothing",
      LOOM__AT(struct papers_args, from, STR)},
-    {"keep", "FOLDER",
-     "write the result, reduced to the metrics of its claims and plots, into this folder: results of "
-     "the source tree",
-     LOOM__AT(struct papers_args, keep, STR)},
-    {"output", "FILE", "also write a report, named " LOOM__REPORT_SUFFIXES " or .json",
-     LOOM__AT(struct papers_args, output, STR), .letter = 'o', .writes = LOOM__WRITES_RESULT},
+    {"output", "FILE",
+     "also write a report, named " LOOM__REPORT_SUFFIXES " or .json, or the samples, named .jsonl; may be repeated",
+     LOOM__AT(struct papers_args, output, NONE), .letter = 'o'},
+    {"width", "page|column", .rows = loom__sweep_rows, LOOM__AT(struct papers_args, width, STR)},
     {"json", "FILE|-", "write the rows and their claims as JSON; '-' is standard output, instead of the table",
      LOOM__AT(struct papers_args, json, STR), .writes = LOOM__WRITES_RESULT},
-    {"quiet", NULL, "no table, no progress: only errors", LOOM__AT(struct papers_args, quiet, BOOL)},
-    LOOM__OPTION_LOG(struct papers_args),
+    {"quiet", NULL, "no table, no progress: only errors", LOOM__AT(struct papers_args, sweep.quiet, BOOL)},
+    LOOM__OPTIONS_SWEEP(struct papers_args),
+    {"log", NULL, "minimum severity of messages on stderr", LOOM__AT(struct papers_args, sweep.log, ENUM),
+     .choices = loom__log_levels, .dflt = "warn"},
     {0}};
 
 static int run(struct loom__cli *cli, void *args);
@@ -51,17 +54,19 @@ const struct loom__usage loom__papers_usage = {
     .command = "papers",
     .synopsis = "[PAPER [FIGURE]] [options]",
     .about =
-	"Without FIGURE lists figures and tables: what they show, and whether the claims of the paper hold here, by\n"
-	"the results that are kept with the source; with PAPER also each of its claims. With FIGURE, as in\n"
+	"Without FIGURE lists figures and tables: whether the claims of the paper hold, by the results that are kept\n"
+	"with the source; whether this machine can run them, and how long that takes. With FIGURE, as in\n"
 	"`gpuloom papers gputn 8`, runs the conf of this figure and judges its claims: the paper's value, the value\n"
-	"here, and the verdict same, smaller, larger or opposite. FIGURE is a number, table-N, N-PART where a figure\n"
-	"has several confs, or all.\n",
+	"here with its interval, the verdict, where the paper says it, and the reason of a difference. FIGURE is a\n"
+	"number, table-N, N-PART where a figure has several confs, or all. After Ctrl-C, what was measured is "
+	"judged.\n",
     .notes = "[x-paper] of a conf has its claims: docs/papers.md, docs/report.md.\n\n"
 	     "Exit: as of `gpuloom run`.\n",
     .options = options,
     .examples = "papers\tall figures and tables\n"
 		"papers gputn 8\truns figure 8, and judges its claims\n"
-		"papers mgws 17 --cpu\twithout a GPU\n",
+		"papers mgws 17 --cpu\twithout a GPU\n"
+		"papers gputn 11 -o f.pdf -o f.jsonl --width column\ta picture for a paper, and the samples\n",
     .page = "docs/papers.md",
     LOOM__REQUEST(struct papers_args, conf.file, run)};
 
@@ -69,7 +74,7 @@ const struct loom__usage loom__papers_usage = {
 
 /* One conf with its figure and result. It owns the memory that a row points to. */
 struct source {
-	char *conf, *path, *label, *file;
+	char *conf, *path, *file;
 	struct loom_config *cfg;
 	struct loom__sweep_spec spec;
 	struct loom__figure figure;
@@ -163,19 +168,22 @@ static void find_kept(struct papers *p, struct source *s)
 
 static void add_figure(struct papers *p, struct source *s, size_t paper)
 {
-	struct loom__text label = {0};
+	struct loom__text label = {0}, shows = {0}, takes = {0};
 	struct loom__paper_row *r = new_row(p);
-	loom__figure_name(&s->figure, &label);
-	s->label = loom__must(strdup(loom__must_text(&label)));
-	loom__text_free(&label);
 	*r = (struct loom__paper_row){.paper = paper,
 				      .table = s->figure.table,
 				      .number = (unsigned)strtoul(s->figure.number[0], NULL, 10),
-				      .label = s->label,
 				      .conf = s->conf,
 				      .figure = &s->figure,
 				      .file = ""};
 	r->claim = loom__must(calloc(s->figure.claims + 1, sizeof(*r->claim)));
+	loom__figure_name(&s->figure, &label);
+	snprintf(r->label, sizeof(r->label), "%s", loom__must_text(&label));
+	loom__conf_summary(s->path, &shows, &takes);
+	snprintf(r->takes, sizeof(r->takes), "%s", loom__must_text(&takes));
+	loom__text_free(&label);
+	loom__text_free(&shows);
+	loom__text_free(&takes);
 	find_kept(p, s);
 	if (s->has_view) {
 		r->view = &s->view;
@@ -218,18 +226,13 @@ static int read_conf(struct papers *p, const struct loom__shipped *shipped)
 
 static void add_reason(struct papers *p, const struct loom__reason *reason)
 {
-	struct source *s = new_source(p);
 	struct loom__paper_row *r = new_row(p);
-	struct loom__text label = {0};
-	loom__text_add(&label, "%s %s", reason->table ? "table" : "figure", reason->number);
-	s->label = loom__must(strdup(loom__must_text(&label)));
-	loom__text_free(&label);
 	*r = (struct loom__paper_row){.paper = loom__catalogue_find(&p->catalogue, reason->of),
 				      .table = reason->table,
 				      .number = (unsigned)strtoul(reason->number, NULL, 10),
-				      .label = s->label,
 				      .reason = reason->text,
 				      .file = ""};
+	snprintf(r->label, sizeof(r->label), "%s %s", reason->table ? "table" : "figure", reason->number);
 }
 
 static int in_order(const void *a, const void *b)
@@ -279,7 +282,6 @@ static void end(struct papers *p)
 		loom_config_destroy(s->cfg);
 		free(s->conf);
 		free(s->path);
-		free(s->label);
 		free(s->file);
 		free(s);
 	}
@@ -295,59 +297,19 @@ struct one {
 	struct papers *p;
 	struct loom__paper_row *row;
 	struct source *source;
-	uint64_t began_ns; /* when the run began; 0: nothing was run */
 };
 
-static void note_metric(void *arg, const char *metric)
+static int is_samples(const char *output)
 {
-	struct loom__arena *arena = ((void **)arg)[0];
-	loom__names_add(arena, ((void **)arg)[1], metric);
+	const char *dot = strrchr(output, '.');
+	return dot && !strcmp(dot, ".jsonl");
 }
 
-static void note_list(void *both, const char *list)
+/* Appends the name of a file that --output names. If the command writes those of several rows, the name of the row
+ * precedes the suffix, as in FILE-hiss-figure-4-interrupts.svg. */
+static void output_name(const struct one *o, const char *output, struct loom__text *name)
 {
-	for (char name[80]; loom__take_name(&list, name, sizeof(name));)
-		note_metric(both, name);
-}
-
-static void kept_name(const struct one *o, struct loom__text *path)
-{
-	loom__text_add(path, "%s/", o->p->args->keep);
-	loom__figure_file(o->row->figure, path);
-	loom__text_add(path, ".jsonl");
-}
-
-static int keep(const struct one *o)
-{
-	struct loom__arena arena = {0};
-	struct loom__names names = {0};
-	struct loom__text path = {0}, text = {0};
-	struct loom_error err;
-	void *both[] = {&arena, &names};
-	const struct loom__figure *f = o->row->figure;
-	for (size_t i = 0; i < f->claims; i++)
-		loom__claim_metrics(&f->claim[i], &o->source->view, note_metric, both);
-	note_list(both, o->source->spec.opts.metric);
-	note_list(both, o->source->spec.opts.pareto);
-	if (!names.count)
-		note_metric(both, "seconds");
-	kept_name(o, &path);
-	double took = o->began_ns ? (double)(loom__now_ns() - o->began_ns) / 1e9 : NAN;
-	int rc = loom__kept_write(&o->source->view, f, names.name, names.count, took, &text, &err);
-	rc = rc ? rc : loom__write_file(loom__must_text(&path), loom__must_text(&text), text.length, &err);
-	if (!rc && !o->p->args->quiet)
-		loom__say_note(o->p->cli, "wrote '%s'", path.at);
-	loom__text_free(&path);
-	loom__text_free(&text);
-	loom__arena_free(&arena);
-	return rc ? loom__refuse(o->p->cli, LOOM_EXIT_FAILURE, "%s", err.text) : LOOM_EXIT_OK;
-}
-
-/* Appends the name of the report of a row. If the command draws several rows, the name of the row precedes the suffix,
- * as in FILE-hiss-figure-4-interrupts.svg. */
-static void report_name(const struct one *o, struct loom__text *name)
-{
-	const char *output = o->p->args->output, *dot = strrchr(output, '.');
+	const char *dot = strrchr(output, '.');
 	size_t drawn = 0;
 	for (size_t i = 0; i < o->p->rows; i++)
 		drawn += o->p->row[i].figure != NULL;
@@ -360,62 +322,49 @@ static void report_name(const struct one *o, struct loom__text *name)
 	}
 }
 
-static int report(const struct one *o)
+static int report(const struct one *o, const char *output)
 {
 	struct loom__text name = {0};
-	struct loom__view view;
-	struct loom__report_settings settings;
-	report_name(o, &name);
-	const struct loom__report_args args = {.output = loom__must_text(&name)};
-	int status = loom__report_view(o->p->cli, &args, &o->source->doc, 1, &view, &settings);
-	if (!status) {
-		status = loom__report_write(o->p->cli, &args, &view, &settings);
-		loom__view_free(&view);
-	}
+	output_name(o, output, &name);
+	const struct loom__report_args args = {.output = loom__must_text(&name), .width = o->p->args->width};
+	int status = loom__report(o->p->cli, &args, &o->source->doc, 1);
 	loom__text_free(&name);
 	return status;
 }
 
-/* Judges the result of a source, stores it (--keep), and draws it (--output). Returns an exit code. */
+/* Judges the result of a source, and draws it (--output). Returns an exit code. */
 static int use(struct one *o)
 {
 	const struct papers_args *a = o->p->args;
 	struct loom__text text = {0};
 	o->row->view = o->source->has_view ? &o->source->view : NULL;
 	loom__paper_judge(o->row);
-	for (size_t i = 0; a->cpu && i < o->row->figure->claims; i++) { /* without a GPU, no claim is judged */
+	for (size_t i = 0; a->cpu && i < o->row->figure->claims; i++) /* without a GPU, no claim is judged */
 		o->row->claim[i].verdict = LOOM__CLAIM_NOT_JUDGED;
-		o->row->claim[i].unavailable = 1;
-	}
-	if (a->cpu && !a->quiet)
+	if (a->cpu && !a->sweep.quiet)
 		loom__say_note(o->p->cli, "--cpu: no GPU takes part, so the claims are not judged");
-	for (size_t i = 0; i < o->row->figure->claims; i++)
-		if (*o->row->claim[i].error && !o->row->claim[i].unavailable)
-			loom__say_warning(o->p->cli, "%s:%d: claim.%s: %s", o->row->claim[i].claim->entry->file,
-					  o->row->claim[i].claim->entry->line, o->row->claim[i].claim->name,
-					  o->row->claim[i].error);
 	loom__papers_claims(o->row, &text);
-	if (!a->quiet && !(a->json && loom__names_stdout(a->json)))
+	if (!a->sweep.quiet && !(a->json && loom__names_stdout(a->json)))
 		loom__put_table(o->p->cli, &text);
 	loom__text_free(&text);
-	if (a->output && !o->row->view)
-		return loom__refuse(o->p->cli, LOOM_EXIT_UNAVAILABLE, "papers: %s, %s has no kept result; '%s' was not written",
-				    o->row->figure->of, o->row->label, a->output);
-	int status = a->keep && o->row->view ? keep(o) : LOOM_EXIT_OK;
-	return status || !a->output ? status : report(o);
+	int status = LOOM_EXIT_OK;
+	for (size_t i = 0; i < a->output.n && !status; i++)
+		if (!o->row->view)
+			status = loom__refuse(o->p->cli, LOOM_EXIT_UNAVAILABLE,
+					      "papers: %s, %s has no kept result; '%s' was not written",
+					      o->row->figure->of, o->row->label, a->output.at[i]);
+		else if (!is_samples(a->output.at[i]))
+			status = report(o, a->output.at[i]);
+	return status;
 }
 
-static int done(void *arg, const struct loom__doc *doc)
+static int done(void *arg, struct loom__doc *doc)
 {
 	struct one *o = arg;
-	struct loom__doc copy;
-	struct loom_error err;
-	char *bytes = loom__must(malloc(doc->length + 1));
-	memcpy(bytes, doc->bytes, doc->length);
-	bytes[doc->length] = 0;
-	if (loom__doc_parse(o->source->path, bytes, doc->length, &copy, &err))
-		return loom__refuse(o->p->cli, LOOM_EXIT_FAILURE, "%s", err.text);
-	return open_view(o->p, o->source, &copy) ? LOOM_EXIT_FAILURE : use(o);
+	struct loom__doc taken = *doc;
+	*doc = (struct loom__doc){0};
+	taken.path = o->source->path;
+	return open_view(o->p, o->source, &taken) ? LOOM_EXIT_FAILURE : use(o);
 }
 
 static void add_setting(struct loom__settings *set, const char *value)
@@ -443,14 +392,52 @@ static struct loom__settings settings_of(const struct one *o, char **words)
 	return set;
 }
 
-/* Prints what is run, and how long the kept result took, possibly on another machine. */
-static void announce(const struct one *o)
+static void count_gpu(void *arg, const char *topic, const char *state, const char *found, const char *fix)
 {
-	double took = o->source->has_view ? loom__json_number(o->source->view.head, "took_s") : NAN;
-	char text[80] = "";
-	if (took >= 0 && took < 1e6)
-		snprintf(text, sizeof(text), "; the kept result took %.0f s", took);
-	loom__say_note(o->p->cli, "%s, %s: gpuloom run %s%s", o->row->figure->of, o->row->label, o->source->conf, text);
+	const char *number = strstr(topic, ": GPU ");
+	(void)found;
+	(void)fix;
+	*(int *)arg += number && !strchr(number + strlen(": GPU "), ' ') && strcmp(state, "no") != 0;
+}
+
+/* Returns the number of GPUs of this machine. The plug-ins of devices report them, each in a child process. */
+static int count_gpus(const struct loom__cli *cli)
+{
+	struct loom__search search = {0};
+	struct loom__candidates all;
+	struct loom_error err;
+	int gpus = 0;
+	if (!loom__search_create(NULL, &search, &err) && !loom__candidates_scan(&search, &all, &err)) {
+		for (size_t i = 0; i < all.count; i++)
+			if (all.list[i].has_manifest && all.list[i].manifest.kind == LOOM_DEVICE)
+				loom__ask_rows(cli->self, "doctor", all.list[i].path, LOOM__PROBE_MS, count_gpu, &gpus,
+					       &err);
+		loom__candidates_free(&all);
+	}
+	loom__search_free(&search);
+	return gpus;
+}
+
+/* Prints what is run, what it needs, and how long it takes. Returns LOOM_EXIT_UNAVAILABLE if the machine lacks GPUs. */
+static int announce(const struct one *o)
+{
+	const struct papers_args *a = o->p->args;
+	const struct loom__paper_row *r = o->row;
+	int needs = a->cpu ? 0 : loom__paper_gpus(r), gpus = needs && !a->sweep.dry_run ? count_gpus(o->p->cli) : needs;
+	const char *plural = needs > 1 ? "s" : "";
+	if (gpus < needs)
+		return loom__refuse(o->p->cli, LOOM_EXIT_UNAVAILABLE,
+				    "papers: %s, %s needs %d GPU%s, and this machine has %d (`gpuloom doctor`)%s",
+				    r->figure->of, r->label, needs, plural, gpus,
+				    *r->figure->cpu ? "; --cpu runs it on the CPU, with less work" : "");
+	if (a->sweep.quiet)
+		return LOOM_EXIT_OK;
+	char need[32] = "no GPU";
+	if (needs)
+		snprintf(need, sizeof(need), "%d GPU%s", needs, plural);
+	loom__say_note(o->p->cli, "%s, %s: gpuloom run %s; needs %s%s%s", r->figure->of, r->label, o->source->conf,
+		       need, *r->takes && !a->cpu && !a->small ? "; takes " : "", a->cpu || a->small ? "" : r->takes);
+	return LOOM_EXIT_OK;
 }
 
 /* Runs the conf of a row with the options of the command line. Returns an exit code. */
@@ -467,22 +454,24 @@ static int run_conf(struct one *o)
 	struct loom__conf_args conf = {.file = {file, a->cpu ? 2 : 1}, .set = settings_of(o, &words)};
 	if (a->cpu)
 		o->source->figure.unlike = "Workers of a CPU take the part of the GPU, with less work.";
-	struct loom__sweep_params params = {.quiet = a->quiet,
-					    .log = a->log,
-					    .output = "",
-					    .done = done,
-					    .arg = o};
+	struct loom__sweep_params params = a->sweep;
+	struct loom__text samples = {0};
+	for (size_t i = 0; i < a->output.n && !samples.length; i++)
+		if (is_samples(a->output.at[i]))
+			output_name(o, a->output.at[i], &samples);
+	params.output = loom__must_text(&samples);
+	params.done = done;
+	params.arg = o;
 	struct loom_config *cfg = NULL;
 	struct loom__sweep_spec spec = {0};
-	int status = loom__conf_load(o->p->cli, &conf, &cfg);
+	int status = announce(o);
+	status = status ? status : loom__conf_load(o->p->cli, &conf, &cfg);
 	status = status ? status : loom__conf_sweep(cfg, &spec);
 	spec.opts.report = "";
-	if (!status && !a->quiet)
-		announce(o);
-	o->began_ns = loom__now_ns();
 	status = status ? status : loom__sweep_conf(o->p->cli, &conf, &spec, &params);
 	loom__sweep_spec_free(&spec);
 	loom_config_destroy(cfg);
+	loom__text_free(&samples);
 	free(conf.set.at);
 	free(words);
 	return status;
@@ -492,19 +481,16 @@ static int run_conf(struct one *o)
 static int use_files(const struct one *o)
 {
 	const struct papers_args *a = o->p->args;
-	struct loom__text kept = {0}, drawn = {0};
 	struct loom_error err;
 	int rc = a->from ? loom__file_reads(o->p->cli, a->from, &err) : 0;
-	if (a->keep && !rc) {
-		kept_name(o, &kept);
-		rc = loom__file_writes(o->p->cli, "--keep", loom__must_text(&kept), LOOM__WRITES_EITHER, &err);
+	for (size_t i = 0; i < a->output.n && !rc; i++) {
+		struct loom__text name = {0};
+		output_name(o, a->output.at[i], &name);
+		if (!is_samples(a->output.at[i])) /* the sweep records its own file */
+			rc =
+			    loom__file_writes(o->p->cli, "--output", loom__must_text(&name), LOOM__WRITES_RESULT, &err);
+		loom__text_free(&name);
 	}
-	if (a->output && !rc) {
-		report_name(o, &drawn);
-		rc = loom__file_writes(o->p->cli, "--output", loom__must_text(&drawn), LOOM__WRITES_RESULT, &err);
-	}
-	loom__text_free(&kept);
-	loom__text_free(&drawn);
 	return rc ? loom__refuse(o->p->cli, LOOM_EXIT_USAGE, "papers: %s", err.text) : LOOM_EXIT_OK;
 }
 
@@ -618,10 +604,8 @@ static int show(const struct papers *p)
 		free(json);
 		cJSON_Delete(doc);
 	}
-	if (!there && !a->quiet && a->conf.file.n < 2) {
-		loom__papers_list(&p->catalogue, p->row, p->rows, &text);
-		if (a->conf.file.n == 1)
-			loom__papers_verdicts(p->row, p->rows, &text);
+	if (!there && !a->sweep.quiet && a->conf.file.n < 2) {
+		loom__papers_list(&p->catalogue, p->row, p->rows, count_gpus(p->cli), &text);
 		loom__put_table(p->cli, &text);
 	}
 	loom__text_free(&text);
@@ -636,17 +620,16 @@ static int run(struct loom__cli *cli, void *args)
 	const char *figure = a->conf.file.n > 1 ? a->conf.file.at[1] : NULL;
 	if (a->conf.file.n > 2)
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "papers: too many words: PAPER and FIGURE");
-	if (!figure && (a->conf.set.n || a->keep || a->from || a->kept || a->small || a->cpu || a->output))
+	if (!figure && (a->conf.set.n || a->from || a->kept || a->small || a->cpu || a->output.n))
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "papers: --%s needs PAPER and FIGURE",
 				    a->conf.set.n ? a->conf.set.at[0].option
-				    : a->keep     ? "keep"
 				    : a->from     ? "from"
 				    : a->kept     ? "kept"
 				    : a->small    ? "small"
 				    : a->cpu      ? "cpu"
 						  : "output");
-	if (a->cpu && (a->keep || a->kept || a->from))
-		return loom__refuse(cli, LOOM_EXIT_USAGE, "papers: --cpu runs a figure, and keeps no result");
+	if (a->cpu && (a->kept || a->from))
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "papers: --cpu runs a figure, and judges no result");
 	loom__catch_signals();
 	int status = read_all(&p);
 	if (!status && paper)

@@ -16,8 +16,9 @@ struct loom__sweep_params {
 	/* runs configurations shard, shard + shards, shard + 2 shards and so on; shards = 0: runs all */
 	uint32_t shard, shards;
 	const char *output; /* the output file, in place of that in the conf; NULL: the conf decides */
-	/* Called with all samples, in place of printing the table and the report. Returns an exit code. May be NULL. */
-	int (*done)(void *arg, const struct loom__doc *doc);
+	/* Called with all samples, in place of printing the table and the report. May take the document, and leave an
+	 * empty one. Returns an exit code. May be NULL. */
+	int (*done)(void *arg, struct loom__doc *doc);
 	void *arg;
 };
 

@@ -99,6 +99,9 @@ void loom__view_free(struct loom__view *view);
 /* Returns the levels of a factor as the head of a sweep lists them, or NULL. */
 const cJSON *loom__view_values(const struct loom__view *view, size_t factor);
 
+/* Returns 1 if the first device of a document is simulated, so that its samples are in virtual time. */
+int loom__head_simulated(const cJSON *head);
+
 double loom__view_value(const struct loom__variant *v, size_t metric, size_t row);
 
 /* Returns the leading metric: `name` if not NULL, else the metric of the comparisons, else the first metric with a

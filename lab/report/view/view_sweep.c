@@ -160,15 +160,19 @@ static void move(cJSON *to, cJSON *from, const char *key)
 		loom__json_add(to, key, item);
 }
 
+int loom__head_simulated(const cJSON *head)
+{
+	const cJSON *device = cJSON_GetArrayItem(loom__json_list(head, "devices"), 0);
+	return !strncmp(loom__json_text(device, "name"), "sim:", 4);
+}
+
 /* Adds warnings about other load on the machine. Samples in virtual time do not depend on this load, so simulated
  * devices get no warning. */
 static void warn(cJSON *head)
 {
-	const cJSON *reason, *device = loom__json_list(head, "devices")->child;
-	const cJSON *environment = loom__json_object(head, "environment");
+	const cJSON *reason, *environment = loom__json_object(head, "environment");
 	cJSON *reasons = cJSON_CreateArray(), *list;
-	int simulated = device && !strncmp(loom__json_text(device, "name"), "sim:", 4);
-	if (!simulated && !cJSON_HasObjectItem(head, "warnings")) {
+	if (!loom__head_simulated(head) && !cJSON_HasObjectItem(head, "warnings")) {
 		loom__environment_disturbed(loom__json_object(environment, "before"),
 					    loom__json_object(environment, "after"), reasons);
 		list = loom__json_add_array(head, "warnings");
