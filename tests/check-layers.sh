@@ -12,7 +12,7 @@ exec python3 - "$1" <<'PYTHON'
 import collections, glob, os, re, subprocess, sys
 
 build = sys.argv[1]
-layers = re.findall(r'^    ((?:core|comm|lib|lab|rig|conform)[\w/]*) {2,}', open('CONTRIBUTING.md').read(), re.M)
+layers = re.findall(r'^    ((?:core|comm|lib|lab|rig|explore|conform)[\w/]*) {2,}', open('CONTRIBUTING.md').read(), re.M)
 if len(layers) < 8:
     sys.exit('CONTRIBUTING.md lists only these layers: %s' % layers)
 # Folders of common code, in order, and the folders of plugins/ that may include them. Common code may include the common code
@@ -29,7 +29,7 @@ def layer_of(path):
 
 def resolve(path, name):
     """Returns the file that #include "name" in `path` means, under the Makefile's -I options."""
-    for folder in (os.path.dirname(path), *public, 'core', 'lab', '.'):
+    for folder in (os.path.dirname(path), *public, 'core', 'lab', '.', 'explore/include/gpuloom/explore'):
         found = os.path.normpath(os.path.join(folder, name))
         if os.path.exists(found):
             return found
@@ -46,10 +46,10 @@ def may(path, target):
         rank = lambda name: list(common).index(room(name)) if room(name) in common else len(common)
         return room(target) in common and re.match(common[room(target)], room(path)) is not None and rank(target) <= rank(path)
     if target.startswith('plugins/device_common/explore/'):
-        return layer == 'rig'  # rig explores the same schedules as simulated devices
+        return layer in ('rig', 'explore')  # they explore the same schedules as simulated devices
     return other is not None and layers.index(other) <= layers.index(layer)
 
-files = [f for top in ('core', 'comm', 'lib', 'lab', 'rig', 'conform', 'plugins') for f in
+files = [f for top in ('core', 'comm', 'lib', 'lab', 'rig', 'explore', 'conform', 'plugins') for f in
          glob.glob(top + '/**/*.[ch]', recursive=True)]
 edges = 0
 for path in sorted(files):

@@ -151,7 +151,8 @@ void race_where(const void *code, const char *file, uint32_t line, char *text, s
 		snprintf(text, room, "%s", command);
 	if (f)
 		pclose(f);
-	text[strcspn(text, "\n ")] = 0; /* without "(discriminator 1)" */
+	char *end = strstr(text, " (discriminator");
+	*(end ? end : text + strcspn(text, "\n")) = 0;
 }
 
 static void describe(const struct access *a, char *text, size_t room)
