@@ -24,7 +24,6 @@ static const struct loom__option options[] = {
      .min = 1, .max = SEEDS},
     {"replay", "SEED", "run only the schedule with this seed", LOOM__AT(struct request, replay, U64)},
     LOOM__OPTION_SET(struct request),
-    LOOM__OPTION_TRUST(struct request),
     {0}};
 
 static int run(struct loom__cli *cli, void *args);
@@ -117,7 +116,7 @@ static void set_all(struct loom__settings *to, const char *const *list)
 static int plan_job(const struct job *j, struct loom_config **cfg, struct loom__plan *plan)
 {
 	const struct request *r = j->r;
-	struct loom__conf_args conf = {.file = r->conf.file, .trust = r->conf.trust};
+	struct loom__conf_args conf = {.file = r->conf.file};
 	char schedule[64], samples[64], use[64];
 	const struct loom__settings *user = &r->conf.set;
 	if (j->setup) {
