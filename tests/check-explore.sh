@@ -2,6 +2,7 @@
 # `gpuloom explore` finds planted faults of memory orders, names them, and repeats them by their seed. It finds nothing in
 # plug-ins of the tree, nor in new ones.
 . tests/lib.sh
+keep_programs
 set --
 plain_build 'the explored program has calls of its own in place of a sanitizer'
 need addr2line
