@@ -40,7 +40,8 @@ sched_weak race:.*sched_weak.dev.h:[0-9]
 barrier_weak race:
 sync_weak race:
 END
-for name in sched_mgws sched_counter term_counter term_tree barrier_central sync_poll sync_backoff; do
+explore 0 sched_counter --seeds 300 --set termination.use=counter # term_hcounter is an open case: docs/races.md
+for name in sched_mgws term_counter term_tree barrier_central sync_poll sync_backoff; do
 	explore 0 "$name" --seeds 300
 done
 for kind in sched term barrier sync workload; do
