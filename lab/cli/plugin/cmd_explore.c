@@ -34,7 +34,6 @@ static const struct loom__option options[] = {
     {"define", "NAME", "kernels: a macro for the compiler, also NAME=VALUE", LOOM__AT(struct request, kernel.define, STR)},
     {"time", "S", "kernels: begin no schedule after so many seconds", LOOM__AT(struct request, kernel.seconds, U64), .dflt = "60", .min = 1},
     LOOM__OPTION_SET(struct request),
-    LOOM__OPTION_TRUST(struct request),
     {0}};
 
 static int run(struct loom__cli *cli, void *args);
@@ -128,7 +127,7 @@ static void set_all(struct loom__settings *to, const char *const *list)
 static int plan_job(const struct job *j, struct loom_config **cfg, struct loom__plan *plan)
 {
 	const struct request *r = j->r;
-	struct loom__conf_args conf = {.file = r->conf.file, .trust = r->conf.trust};
+	struct loom__conf_args conf = {.file = r->conf.file};
 	char schedule[64], samples[64], use[64];
 	const struct loom__settings *user = &r->conf.set;
 	if (j->setup) {

@@ -79,9 +79,11 @@ static int run_compiler(const char *folder, const struct hostcc_want *want, char
 	char *c[] = {"sh",    "-c",      SCRIPT("${CC:-cc}"), name,    "-std=gnu11", "-O2",
 		     "-fPIC", "-shared", "-pthread",          include, "-o",         out,
 		     in,      NULL};
-	char *cpp[] = {"sh", "-c", SCRIPT("${CXX:-c++}"), name, "-std=gnu++20", "-O2", "-fPIC", "-w", "-fno-strict-aliasing",
-		       "-fno-exceptions", "-fno-rtti", "-shared", include, "-o", out, "-x", "c++", in,
-		       want->traced ? "-fsanitize=thread" : NULL, "-g1", "-nodefaultlibs", map, NULL};
+	char *cpp[] = {"sh", "-c", SCRIPT("${CXX:-c++}"), name, "-std=gnu++20", "-O2", "-fPIC", "-fno-strict-aliasing",
+		       "-fno-exceptions", "-fno-rtti", "-shared", include, "-o", out, "-w", "-w", "-w", "-w", "-x", "c++", in, NULL};
+	char *traced[] = {"-fsanitize=thread", "-g1", "-nodefaultlibs", map};
+	for (size_t i = 0; i < 4 && want->traced; i++)
+		cpp[sizeof(cpp) / sizeof(*cpp) - 8 + i] = traced[i];
 	/* A program with privileges runs the system's compiler without the user's environment, because compilers read
 	 * dozens of variables. It uses no shell, because a shell would drop the privileges. */
 	static char variable[] = "PATH=/usr/bin:/bin", *const plain[] = {variable, NULL};
