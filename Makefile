@@ -383,9 +383,7 @@ $(PEERS)/libomp: bench/peers/peer_omp.c $(PEER_COMMON)
 	$(call peer,clang,-fopenmp=libomp $(addprefix -L,$(lastword $(sort $(wildcard /usr/lib/llvm-*/lib)))))
 $(PEERS)/tbb: bench/peers/peer_tbb.cpp $(PEER_COMMON)
 	$(call peer,g++ -std=c++17,,-ltbb)
-$(PEERS)/starpu: bench/peers/peer_starpu.c $(PEER_COMMON)
-	$(call peer,$(CC),$(shell pkg-config --cflags starpu-1.3 2>/dev/null),$(shell pkg-config --libs starpu-1.3 2>/dev/null))
-bench-peers: all $(addprefix $(PEERS)/,seq gomp libomp tbb starpu) $B/bench/tasks_idle ## work stealing against oneTBB, OpenMP and StarPU
+bench-peers: all $(addprefix $(PEERS)/,seq gomp libomp tbb) $B/bench/tasks_idle ## work stealing against oneTBB and OpenMP
 	tools/deps bench
 	bench/tasks-peers $B $(BENCH)
 $(PEERS)/mpi: bench/peers/peer_mpi.c $(PEER_COMMON)
@@ -393,19 +391,7 @@ $(PEERS)/mpi: bench/peers/peer_mpi.c $(PEER_COMMON)
 bench-ranks: all $(PEERS)/mpi ## ranks that share tasks against workers of one rank and stealing by MPI messages
 	tools/deps bench
 	python3 bench/ranks.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/ranks.txt
-DAG_COMMON := $(addprefix $(PEERS)/,dag.o cholesky_matrix.o cholesky_blas.o)
-$(PEERS)/dag.o: bench/peers/dag.c bench/peers/dag.h bench/times.h
-$(DAG_COMMON): $(wildcard plugins/workloads/tasks/*cholesky*)
-	@mkdir -p $(@D)
-	$Q$(CC) $(CPPFLAGS) $(CSTD) $(OPT) $(WARN) -D_GNU_SOURCE -c $(filter %/$(@F:.o=.c),$^) -o $@
-$(PEERS)/dag-gomp: bench/peers/dag_omp.c $(DAG_COMMON)
-	$(call peer,gcc,-fopenmp $(CPPFLAGS),-ldl)
-$(PEERS)/dag-starpu: bench/peers/dag_starpu.c $(DAG_COMMON)
-	$(call peer,$(CC),$(CPPFLAGS) $(shell pkg-config --cflags starpu-1.3 2>/dev/null),$(shell pkg-config --libs starpu-1.3 2>/dev/null) -ldl)
-bench-dag: all $(addprefix $(PEERS)/dag-,gomp starpu) ## tasks with dependencies, against OpenMP and StarPU with the same BLAS
-	tools/deps bench
-	PARTS=dag bench/tasks-peers $B $(BENCH)
-.PHONY: bench-peers bench-dag bench-ranks
+.PHONY: bench-peers bench-ranks
 # Task functions of gpuloom in loops of other runtimes.
 $B/bench/uneven.o: bench/uneven.c bench/uneven.h bench/times.h $(wildcard tests/*.h)
 	@mkdir -p $(@D)

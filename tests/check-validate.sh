@@ -210,7 +210,6 @@ for so in "$B"/plugins/*.so; do
 	name=$(basename "$so" .so)
 	case $name in
 	device_sim) [ "$CHECK" = all ] && sound "$name" || sound "$name" --skip device.embeds ;; # this compiles for seconds
-	workload_cholesky) sound "$name" --set size=100 --set tile=12 --set blas=none ;;
 	workload_barrier) sound "$name" --with conf/barrier.ini ;;
 	workload_reduce) sound "$name" --with conf/reduce.ini --set floats=4096 ;;
 	workload_contains) sound "$name" --with conf/contains.ini --skip stack ;;

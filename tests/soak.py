@@ -48,7 +48,7 @@ MOST = {
     "sync.backoff.nap_most": 1e6, "polls": 10000, "nap": 1e6, "posts": 65536, "tags": 65536, "slots": 65536,
     "arrivals": 65536, "fifo": 65536, "qos.coalesce.window": 3e6, "qos.throttle.delay": 1e6,
     "qos.throttle.delay_most": 2e6, "qos.budget.latency": 1e7,
-    "cholesky.size": 100, "synthetic.tasks": 500, "synthetic.length": 5000, "synthetic.spawn": 3, "synthetic.depth": 4,
+    "synthetic.tasks": 500, "synthetic.length": 5000, "synthetic.spawn": 3, "synthetic.depth": 4,
     "synthetic.on_gpu": 0,
     "memset.tasks": 20000,
     "memset_loop.tasks": 20000, "fib.n": 16, "uts.depth": 5, "uts.b0": 4, "uts.keep": 65536,
@@ -82,7 +82,7 @@ CORES = ["", "0", "0-1", "1", "0-0,0", "4095", "1-0"]
 # The kinds that a workload needs in addition to a transport, by its folder. An unknown folder gets all kinds.
 TASKS, EXCHANGE = ("scheduler", "termination"), ("sync",)
 NEEDS = {
-    "exec": (), **dict.fromkeys(("memset", "memset_loop", "fib", "uts", "contains", "cholesky", "synthetic"), TASKS),
+    "exec": (), **dict.fromkeys(("memset", "memset_loop", "fib", "uts", "contains", "synthetic"), TASKS),
     **dict.fromkeys(("pingpong", "msgrate", "allreduce", "replay"), ("trigger",)),
     **dict.fromkeys(("jacobi2d", "sgd"), ("trigger", "barrier")),
     **dict.fromkeys(("bfs", "bs", "c2d", "cg", "fe", "gem", "h3d", "kmn", "pattern", "resume", "srs", "stn"), EXCHANGE),
