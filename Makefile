@@ -428,12 +428,7 @@ bench-barriers: all $(BARRIER_PEERS) ## barriers on the CPU against pthread, Ope
 .PHONY: bench-barriers
 $(PEERS)/ring_simgrid: bench/peers/ring_simgrid.c | $(PEERS)
 	$(call peer,gcc,,-lsimgrid)
-$B/bench/sim_ring: bench/sim_ring.c $(addprefix $B/obj/plugins/,$(patsubst %,device_sim/%.o,simulation queue agent run describe) device_common/explore/fiber.o \
-  $(patsubst %,trigger_common/simnet/%.o,wire links))
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)
-	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ -ldl -o $@
-bench-sim: all $B/bench/sim_ring $(PEERS)/ring_simgrid ## virtual time: events per second, 1,024 ranks, the network against SimGrid's
+bench-sim: all $(PEERS)/ring_simgrid ## virtual time: events per second, 1,024 ranks, the network against SimGrid's
 	tools/deps bench
 	python3 bench/sim.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/sim.txt
 .PHONY: bench-sim

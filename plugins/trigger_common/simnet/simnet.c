@@ -45,9 +45,6 @@ struct simnet {
 	struct simnet_op *all; /* all operations, protected by `lock` */
 };
 
-const char *const simnet_routings[] = {"minimal", "valiant", NULL};
-const char *const simnet_sharings[] = {"queue", "fair", NULL};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct simnet *networks;
 
@@ -58,7 +55,6 @@ static void simnet_free(struct simnet *n)
 	while (n->all) {
 		struct simnet_op *x = n->all;
 		n->all = x->all;
-		wire_forget(&x->message);
 		free(x);
 	}
 	free(n->port);
