@@ -244,7 +244,7 @@ help: ## this list
 	@echo "  make SAN=address|undefined|thread check    the tests under a sanitizer, in build/SAN/: 3 to 5 times as long"
 	@echo "  make PERTURB=1 check                       the tests with a perturbed schedule"
 	@echo "  make B=/path                               build there, in place of build/"
-	@echo "  make CUDA=0 HIP=0 FABRIC=0 URING=0 PMIX=0  without these; =1 insists on one"
+	@echo "  make CUDA=0 HIP=0 FABRIC=0 PMIX=0  without these; =1 insists on one"
 	@echo "  make CC=clang V=1                          another compiler; the commands shown"
 
 # Without -j the build would use one core.
@@ -321,7 +321,7 @@ lint: ## cppcheck over the core and the plug-ins
 	  --suppress=missingIncludeSystem --suppress=invalidPointerCast --suppress=nullPointerRedundantCheck \
 	  --suppress=duplicateAssignExpression --suppress=leakReturnValNotUsed --suppress=uninitvar:conform/workload.c \
 	  --suppress=uninitvar:lab/report/plot/plot_runs.c --suppress=uninitvar:plugins/sync_wic/wic_space.c \
-	  --suppress=syntaxError:core/config/value.c -D__x86_64__ -D__GNUC__ -DQOS_URING \
+	  --suppress=syntaxError:core/config/value.c -D__x86_64__ -D__GNUC__ \
 	  $(addprefix -I,$(PUBLIC)) -Icore -Ilab -I. $(addprefix -I,$(wildcard plugins/* plugins/*_common/* plugins/workloads/*)) core comm lab conform plugins
 
 clean: ## remove what was built

@@ -36,8 +36,7 @@ class Bench:
     def begin(self, use, *sets, victim=True):
         storm = 'workload.requests_storm.'
         base = [storm + f'settle={SETTLE}s', 'run.warmup=0', 'run.samples=1', f'qos.use={use}', 'device.cpu.cores=0',
-                storm + 'outstanding=1024', storm + 'pause=500us',
-                'qos.files=pread']
+                storm + 'outstanding=1024', storm + 'pause=500us']
         base += [storm + 'victim=' + self.victim] if victim else []
         command = [f'{self.o.build}/gpuloom', 'run', 'conf/qos/storm.ini', '--quiet', '--json', '-']
         for one in base + list(sets) + self.o.set:
