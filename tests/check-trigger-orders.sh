@@ -101,8 +101,6 @@ expect 4 'fires of 2 devices can be added up only at the NIC' "$G" run conf/msgr
 	--set run.devices='cpu:0 cpu:1'
 expect 2 'arrivals fire most' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.chain=yes \
 	--set workload.allreduce.order=fire-first
-expect 4 'no such endpoint with triggered operations' "$G" run conf/pingpong.ini --set trigger.use=ofi \
-	--set trigger.provider=shm
 [ "$CHECK" = all ] && providers='tcp net sockets shm' || providers='tcp shm'
 for provider in $providers; do
 	expect 0 verified "$G" run -n 2 conf/jacobi2d.ini --samples 1 --set workload.jacobi2d.n=40 \

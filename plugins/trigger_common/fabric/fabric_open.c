@@ -70,7 +70,7 @@ static struct fi_info *get_info(const struct fabric_want *want, const char *prov
 		return NULL;
 	}
 	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | (atomics ? FI_ATOMIC : 0) |
-		      (want->trigger ? FI_TRIGGER : 0) | (devices ? FI_HMEM : 0);
+		      (devices ? FI_HMEM : 0);
 	hints->mode = 0;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
@@ -240,8 +240,7 @@ static int try_provider(const struct loom_host *host, const struct fabric_want *
 	if (f->info && !provider[0]) /* the name is empty, so libfabric has chosen */
 		snprintf(f->is.name, sizeof(f->is.name), "%s", f->info->fabric_attr->prov_name);
 	if (code)
-		snprintf(why, TEXT, "libfabric offers no such endpoint%s: %s",
-			 want->trigger ? " with triggered operations" : "", fi_strerror(-code));
+		snprintf(why, TEXT, "libfabric offers no such endpoint: %s", fi_strerror(-code));
 	else
 		code = open_endpoint(f, (int)want->sleep, why);
 	int rc = all_agree(host, !code, err);
@@ -310,7 +309,6 @@ static int open_any(const struct loom_host *host, const struct fabric_want *want
 {
 	static const char *const on_one_host[] = {"shm", "tcp", "net", "sockets", NULL};
 	static const char *const on_many_hosts[] = {"tcp", "net", "sockets", NULL};
-	static const char *const triggered[] = {"sockets", NULL};
 	const char *named[] = {want->provider, NULL};
 	if (loads_foreign_code())
 		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
@@ -322,7 +320,6 @@ static int open_any(const struct loom_host *host, const struct fabric_want *want
 	const char *address = *want->address ? want->address : same ? "127.0.0.1" : "";
 	int automatic = !strcmp(want->provider, "auto");
 	const char *const *first = !automatic           ? named
-				   : want->trigger      ? triggered
 				   : same && !want->rma ? on_one_host
 							: on_many_hosts,
 			  *const *candidate = first;

@@ -382,15 +382,12 @@ static void begin(struct fabric *f)
 	wire_begin(&port_of(f)->wire);
 }
 
-static void stop(struct fabric *f)
-{
-	attach(f, NULL, NULL);
-}
 
 static void simnet_close(struct fabric *f)
 {
 	struct simnet_port *p = port_of(f);
 	const struct loom_host *host = f->host;
+	attach(f, NULL, NULL);
 	pthread_mutex_lock(&lock);
 	leave(p);
 	pthread_mutex_unlock(&lock);
@@ -400,8 +397,7 @@ static void simnet_close(struct fabric *f)
 	host->free(host, p);
 }
 
-static const struct fabric_ops simnet_ops = {.stop = stop,
-					  .close = simnet_close,
+static const struct fabric_ops simnet_ops = {.close = simnet_close,
 					  .share = share,
 					  .check = check,
 					  .can_add = can_add,
