@@ -53,7 +53,7 @@ each() {
 	expect 0 verified "$G" run -n 4 conf/sgd.ini $use --set workload.sgd.steps=40 --set workload.sgd.accuracy=80% \
 		--set workload.sgd.algorithm=levels --set workload.sgd.group=2
 	expect 0 verified "$G" run conf/sgd.ini $use --set device.cpu.workers=2 --set device.cpu.lanes=2 $two \
-		--set workload.sgd.network=conv --set workload.sgd.layers=1 --set workload.sgd.steps=8 \
+		--set workload.sgd.layers=1 --set workload.sgd.steps=8 \
 		--set workload.sgd.accuracy=0 \
 		--set workload.sgd.overlap=no
 	expect 0 verified "$G" run -n 3 conf/replay.ini $use --set device.cpu.workers=2 $two \
