@@ -16,7 +16,6 @@ struct ex_opts {
 	const char *timeline;
 	uint8_t times;
 	uint32_t extra[5]; /* options of the application */
-	const char *path;
 };
 
 #define EX_ROWS(size_default, size_min, size_max, size_help, iterations_default)                    \
