@@ -20,7 +20,7 @@ static struct {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-static void stop(struct fabric *f)
+static void close_fabric(struct fabric *f)
 {
 }
 static int share(struct fabric *f, const struct loom_segments *segments, struct loom_error *err)
@@ -61,8 +61,7 @@ static int poll_events(struct fabric *f, struct fabric_event *event, uint32_t ro
 	net.ended = NULL;
 	return 1;
 }
-static const struct fabric_ops fake_ops = {.stop = stop,
-					   .close = stop,
+static const struct fabric_ops fake_ops = {.close = close_fabric,
 					   .share = share,
 					   .check = check,
 					   .can_add = can_add,

@@ -61,7 +61,7 @@ static void full_name(const char *name, char *out, size_t size)
 			*c = ';';
 }
 
-static struct fi_info *get_info(const struct fabric_want *want, const char *provider, const char *address,
+static struct fi_info *get_info(const char *provider, const char *address,
 			   int atomics, int devices, int *code)
 {
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
@@ -235,7 +235,7 @@ static int try_provider(const struct loom_host *host, const struct fabric_want *
 	 * provider shm does not have them together with FI_HMEM. */
 	for (int variant = want->devices ? 0 : 2; variant < 4 && !f->info; variant++) {
 		f->hmem = variant < 2;
-		f->info = get_info(want, provider, address, variant % 2 == 0, f->hmem, &code);
+		f->info = get_info(provider, address, variant % 2 == 0, f->hmem, &code);
 	}
 	if (f->info && !provider[0]) /* the name is empty, so libfabric has chosen */
 		snprintf(f->is.name, sizeof(f->is.name), "%s", f->info->fabric_attr->prov_name);

@@ -127,7 +127,7 @@ static struct simnet_op *take_op(struct simnet_port *p)
 		p->net->all = x;
 		pthread_mutex_unlock(&lock);
 	}
-	*x = (struct simnet_op){.from = p, .message.flow = x->message.flow, .all = x->all};
+	*x = (struct simnet_op){.from = p, .all = x->all};
 	return x;
 }
 
