@@ -6,8 +6,8 @@
 
 #include <unistd.h>
 
-static const char *const plugins[] = {"trigger_gputn", "trigger_counter", "trigger_hdn", "trigger_gds",
-				      "trigger_proxy", "trigger_peer"};
+static const char *const plugins[] = {"trigger_gputn", "trigger_counter", "trigger_hdn",
+				      "trigger_gds",   "trigger_proxy",   "trigger_peer"};
 static const char *const providers[] = {"shm", "tcp", "net", "sockets"};
 #define PLUGINS (sizeof(plugins) / sizeof(*plugins))
 enum { COUNTER = 1, PEER = 5 }; /* indices into `plugins`; PEER uses no provider */

@@ -536,8 +536,8 @@ TEST(queues_of_links)
 	links_destroy(l);
 }
 
-/* Each route through a tree begins and ends at its hosts. Between leaf switches it has an uplink of each, which no route of
- * another leaf switch has. */
+/* Each route through a tree begins and ends at its hosts. Between leaf switches it has an uplink of each, which no
+ * route of another leaf switch has. */
 TEST(ways_of_links)
 {
 	struct simnet_model m = {.sim_rate = 1e9,

@@ -502,7 +502,8 @@ TEST(makespan)
 			LOOM_EINVAL, "trace = FILE");
 }
 
-/* Writes a trace of a lattice of SIDE * SIDE tasks to a new file. Each task waits for its neighbours with lower coordinates. */
+/* Writes a trace of a lattice of SIDE * SIDE tasks to a new file. Each task waits for its neighbours with lower
+ * coordinates. */
 enum { SIDE = 20 };
 static void write_lattice(char *path)
 {
@@ -522,9 +523,9 @@ static void write_lattice(char *path)
 	fclose(f);
 }
 
-/* Runs tasks with two predecessors each with small queues. A task that becomes ready is then published, stolen, moved to the
- * overflow list, or run in place, like other tasks. With `noncoherent` the devices are two CPUs, or a CPU and a device
- * that behaves like a GPU. */
+/* Runs tasks with two predecessors each with small queues. A task that becomes ready is then published, stolen, moved
+ * to the overflow list, or run in place, like other tasks. With `noncoherent` the devices are two CPUs, or a CPU and a
+ * device that behaves like a GPU. */
 static void run_lattice(const char *const *opts, size_t n, int noncoherent)
 {
 	char path[] = "/tmp/loom-costs-XXXXXX", job[100];
@@ -550,7 +551,8 @@ static void run_lattice(const char *const *opts, size_t n, int noncoherent)
 
 TEST(lattice)
 {
-	static const char *const opts[] = {"local_queue=2 public_queue=1", "local_queue=2 public_queue=4 in_place_depth=0",
+	static const char *const opts[] = {"local_queue=2 public_queue=1",
+					   "local_queue=2 public_queue=4 in_place_depth=0",
 					   "local_queue=4 public_queue=4 transfer=id owners=2", "granularity=lane"};
 	run_lattice(opts, 4, 0);
 }

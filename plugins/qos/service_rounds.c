@@ -97,8 +97,8 @@ static uint32_t next_tenant(struct service *s)
 
 /* ---- a round ---- */
 
-/* Returns 1 if qos_frames_flush() completes the call later, together with other calls of its kind. Else the call is a fence
- * (queue.c): completes the pending calls first, and returns 0. */
+/* Returns 1 if qos_frames_flush() completes the call later, together with other calls of its kind. Else the call is a
+ * fence (queue.c): completes the pending calls first, and returns 0. */
 static int defer(struct service *s, struct qos_tenant *tenant, struct qos_call *call)
 {
 	if (qos_frames_add(s, call))

@@ -221,12 +221,12 @@ static int may_sleep(struct fabric *of)
 }
 
 const struct fabric_ops fabric_ofi_ops = {.close = fabric_ofi_close,
-				   .share = share,
-				   .check = check,
-				   .staged = staged,
-				   .can_add = can_add,
-				   .start = start,
-				   .notify = notify_only,
-				   .cancel = cancel,
-				   .poll = take_events,
-				   .may_sleep = may_sleep};
+					  .share = share,
+					  .check = check,
+					  .staged = staged,
+					  .can_add = can_add,
+					  .start = start,
+					  .notify = notify_only,
+					  .cancel = cancel,
+					  .poll = take_events,
+					  .may_sleep = may_sleep};

@@ -61,16 +61,14 @@ static void full_name(const char *name, char *out, size_t size)
 			*c = ';';
 }
 
-static struct fi_info *get_info(const char *provider, const char *address,
-			   int atomics, int devices, int *code)
+static struct fi_info *get_info(const char *provider, const char *address, int atomics, int devices, int *code)
 {
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
 	if (!hints) {
 		*code = -FI_ENOMEM;
 		return NULL;
 	}
-	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | (atomics ? FI_ATOMIC : 0) |
-		      (devices ? FI_HMEM : 0);
+	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | (atomics ? FI_ATOMIC : 0) | (devices ? FI_HMEM : 0);
 	hints->mode = 0;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |

@@ -7,8 +7,8 @@
 struct links {
 	const struct simnet_model *model;
 	uint32_t hosts, count; /* numbers of hosts and of links */
-	/* [count]: the time from which a link can accept the next message. First are the links out of the hosts, then the
-	 * links into the hosts, and then, for each uplink of a leaf switch, the link up and the link down. */
+	/* [count]: the time from which a link can accept the next message. First are the links out of the hosts, then
+	 * the links into the hosts, and then, for each uplink of a leaf switch, the link up and the link down. */
 	uint64_t *free_at;
 };
 

@@ -382,7 +382,6 @@ static void begin(struct fabric *f)
 	wire_begin(&port_of(f)->wire);
 }
 
-
 static void simnet_close(struct fabric *f)
 {
 	struct simnet_port *p = port_of(f);
@@ -398,16 +397,16 @@ static void simnet_close(struct fabric *f)
 }
 
 static const struct fabric_ops simnet_ops = {.close = simnet_close,
-					  .share = share,
-					  .check = check,
-					  .can_add = can_add,
-					  .start = start,
-					  .notify = notify,
-					  .cancel = cancel,
-					  .poll = poll,
-					  .attach = attach,
-					  .due = due,
-					  .begin = begin};
+					     .share = share,
+					     .check = check,
+					     .can_add = can_add,
+					     .start = start,
+					     .notify = notify,
+					     .cancel = cancel,
+					     .poll = poll,
+					     .attach = attach,
+					     .due = due,
+					     .begin = begin};
 
 int simnet_open(const struct loom_host *host, const struct simnet_model *model, struct fabric **fabric,
 		struct loom_error *err)
