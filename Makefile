@@ -359,10 +359,7 @@ $B/bench/qos_%: bench/qos_%.c bench/times.h Makefile
 	$Q$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -pthread $< -o $@
 bench-qos: all $B/bench/qos_victim $B/bench/qos_direct ## cost of service requests for a victim, under every policy
 	python3 bench/qos.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/qos.txt
-bench-pareto: all ## the paper's figure 7: a victim's speed against requests, drawn (four minutes)
-	@mkdir -p $B/bench
-	$B/gpuloom run conf/qos/pareto.ini --json $B/bench/pareto.jsonl --restart --set sweep.report=$B/bench/pareto.svg
-.PHONY: bench-qos bench-pareto
+.PHONY: bench-qos
 
 # ---- work stealing -------------------------------------------------------------------------------------
 # Each peer is built if its package is installed; bench/tasks-peers reports missing ones.

@@ -7,7 +7,7 @@
 Parts: pareto (eight combinations of policies), budget, tenants, idle, latency. All variants of a part run in each round, in
 random order, so that other load affects all of them. A figure is the median over the rounds, of values or of ratios within a
 round. All parts take about twelve minutes. The last lines are `bar NAME VALUE >=|<= TARGET ok|short`; the values of all
-rounds go to BUILD/bench/qos.json. `make bench-pareto` draws the front, with throttle and budget."""
+rounds go to BUILD/bench/qos.json. conf/qos/pareto.ini draws the front, with throttle and budget."""
 import argparse, json, os, random, statistics, subprocess, sys, time
 
 from figures import bar, figure, finish, interval
