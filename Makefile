@@ -260,7 +260,7 @@ help: ## this list
 	@echo "  make SAN=address|undefined|thread check    the tests under a sanitizer, in build/SAN/: 3 to 5 times as long"
 	@echo "  make PERTURB=1 check                       the tests with a perturbed schedule"
 	@echo "  make B=/path                               build there, in place of build/"
-	@echo "  make CUDA=0 HIP=0 FABRIC=0 URING=0 PMIX=0  without these; =1 insists on one"
+	@echo "  make CUDA=0 HIP=0 FABRIC=0 PMIX=0  without these; =1 insists on one"
 	@echo "  make CC=clang V=1                          another compiler; the commands shown"
 
 # Without -j the build would use one core.
@@ -337,7 +337,7 @@ lint: ## cppcheck over the core and the plug-ins
 	  --suppress=missingIncludeSystem --suppress=invalidPointerCast --suppress=nullPointerRedundantCheck \
 	  --suppress=duplicateAssignExpression --suppress=leakReturnValNotUsed --suppress=uninitvar:conform/workload.c \
 	  --suppress=uninitvar:lab/report/plot/plot_runs.c --suppress=uninitvar:plugins/sync_wic/wic_space.c \
-	  --suppress=syntaxError:core/config/value.c -D__x86_64__ -D__GNUC__ -DQOS_URING \
+	  --suppress=syntaxError:core/config/value.c -D__x86_64__ -D__GNUC__ \
 	  $(addprefix -I,$(PUBLIC)) -Icore -Ilab -I. $(addprefix -I,$(wildcard plugins/* plugins/*_common/* plugins/workloads/*)) core comm lab conform plugins
 
 clean: ## remove what was built
@@ -375,10 +375,7 @@ $B/bench/qos_%: bench/qos_%.c bench/times.h Makefile
 	$Q$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -pthread $< -o $@
 bench-qos: all $B/bench/qos_victim $B/bench/qos_direct ## cost of service requests for a victim, under every policy
 	python3 bench/qos.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/qos.txt
-bench-pareto: all ## the paper's figure 7: a victim's speed against requests, drawn (four minutes)
-	@mkdir -p $B/bench
-	$B/gpuloom run conf/qos/pareto.ini --json $B/bench/pareto.jsonl --restart --set sweep.report=$B/bench/pareto.svg
-.PHONY: bench-qos bench-pareto
+.PHONY: bench-qos
 
 # ---- work stealing -------------------------------------------------------------------------------------
 # Each peer is built if its package is installed; bench/tasks-peers reports missing ones.
@@ -399,9 +396,7 @@ $(PEERS)/libomp: bench/peers/peer_omp.c $(PEER_COMMON)
 	$(call peer,clang,-fopenmp=libomp $(addprefix -L,$(lastword $(sort $(wildcard /usr/lib/llvm-*/lib)))))
 $(PEERS)/tbb: bench/peers/peer_tbb.cpp $(PEER_COMMON)
 	$(call peer,g++ -std=c++17,,-ltbb)
-$(PEERS)/starpu: bench/peers/peer_starpu.c $(PEER_COMMON)
-	$(call peer,$(CC),$(shell pkg-config --cflags starpu-1.3 2>/dev/null),$(shell pkg-config --libs starpu-1.3 2>/dev/null))
-bench-peers: all $(addprefix $(PEERS)/,seq gomp libomp tbb starpu) $B/bench/tasks_idle ## work stealing against oneTBB, OpenMP and StarPU
+bench-peers: all $(addprefix $(PEERS)/,seq gomp libomp tbb) $B/bench/tasks_idle ## work stealing against oneTBB and OpenMP
 	tools/deps bench
 	bench/tasks-peers $B $(BENCH)
 $(PEERS)/mpi: bench/peers/peer_mpi.c $(PEER_COMMON)
@@ -409,19 +404,7 @@ $(PEERS)/mpi: bench/peers/peer_mpi.c $(PEER_COMMON)
 bench-ranks: all $(PEERS)/mpi ## ranks that share tasks against workers of one rank and stealing by MPI messages
 	tools/deps bench
 	python3 bench/ranks.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/ranks.txt
-DAG_COMMON := $(addprefix $(PEERS)/,dag.o cholesky_matrix.o cholesky_blas.o)
-$(PEERS)/dag.o: bench/peers/dag.c bench/peers/dag.h bench/times.h
-$(DAG_COMMON): $(wildcard plugins/workloads/tasks/*cholesky*)
-	@mkdir -p $(@D)
-	$Q$(CC) $(CPPFLAGS) $(CSTD) $(OPT) $(WARN) -D_GNU_SOURCE -c $(filter %/$(@F:.o=.c),$^) -o $@
-$(PEERS)/dag-gomp: bench/peers/dag_omp.c $(DAG_COMMON)
-	$(call peer,gcc,-fopenmp $(CPPFLAGS),-ldl)
-$(PEERS)/dag-starpu: bench/peers/dag_starpu.c $(DAG_COMMON)
-	$(call peer,$(CC),$(CPPFLAGS) $(shell pkg-config --cflags starpu-1.3 2>/dev/null),$(shell pkg-config --libs starpu-1.3 2>/dev/null) -ldl)
-bench-dag: all $(addprefix $(PEERS)/dag-,gomp starpu) ## tasks with dependencies, against OpenMP and StarPU with the same BLAS
-	tools/deps bench
-	PARTS=dag bench/tasks-peers $B $(BENCH)
-.PHONY: bench-peers bench-dag bench-ranks
+.PHONY: bench-peers bench-ranks
 # Task functions of gpuloom in loops of other runtimes.
 $B/bench/uneven.o: bench/uneven.c bench/uneven.h bench/times.h $(wildcard tests/*.h)
 	@mkdir -p $(@D)
@@ -458,12 +441,7 @@ bench-barriers: all $(BARRIER_PEERS) ## barriers on the CPU against pthread, Ope
 .PHONY: bench-barriers
 $(PEERS)/ring_simgrid: bench/peers/ring_simgrid.c | $(PEERS)
 	$(call peer,gcc,,-lsimgrid)
-$B/bench/sim_ring: bench/sim_ring.c $(addprefix $B/obj/plugins/,$(patsubst %,device_sim/%.o,simulation queue agent run describe model race) device_common/explore/fiber.o \
-  $(patsubst %,trigger_common/simnet/%.o,wire links))
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)
-	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ -ldl -o $@
-bench-sim: all $B/bench/sim_ring $(PEERS)/ring_simgrid ## virtual time: events per second, 1,024 ranks, the network against SimGrid's
+bench-sim: all $(PEERS)/ring_simgrid ## virtual time: events per second, 1,024 ranks, the network against SimGrid's
 	tools/deps bench
 	python3 bench/sim.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/sim.txt
 .PHONY: bench-sim

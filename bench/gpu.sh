@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Measures this machine's GPUs: comparisons of `gpuloom compare`, in which gpuloom and its rivals take turns.
 #   bench/gpu.sh BUILD [TABLE...]
-# Tables of one GPU: tasks trees rivals byhand contains both barriers reduce triggers messages requests waits cost uneven. Of two GPUs
+# Tables of one GPU: tasks trees rivals contains both barriers reduce triggers messages requests waits cost uneven. Of two GPUs
 # and more: scale oneway meet collectives. Default: all that the GPUs here allow.
 # Writes BUILD/bench/gpu-TABLE*.json, which bench/keep reads, and ends with `bar NAME VALUE >=|<= TARGET ok|short` and
 # `figure NAME VALUE`.
@@ -21,7 +21,7 @@ doctor=$("$G" doctor) || exit
 gpus=${GPUS:-$(echo "$doctor" | grep -c '^cuda: GPU [0-9]*  *ok')}
 [ "$gpus" -gt 0 ] || { echo 'no usable NVIDIA GPU here' >&2; exit 77; }
 sms=$(echo "$doctor" | sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p')
-tables=${*:-tasks trees rivals byhand contains both barriers reduce triggers messages requests waits cost uneven $([ "$gpus" -lt 2 ] || echo scale oneway meet collectives)}
+tables=${*:-tasks trees rivals contains both barriers reduce triggers messages requests waits cost uneven $([ "$gpus" -lt 2 ] || echo scale oneway meet collectives)}
 lines=$D/gpu.lines
 : >"$lines"
 list= bars= have= common= slow= dry= folder=0 # folder: each comparison has its confs in one of its own
@@ -176,13 +176,6 @@ t_rivals() { # tasks that spawn tasks, as others run them on a GPU: bench/gpu_ri
 		bar ${name}_to_best_rival tasks_per_s mgws 'global|frontier|tail|levels' '>=' 1
 		compare rivals-$name --metric tasks_per_s
 	done
-}
-t_byhand() { # the price of composition: the same algorithm in one kernel that was written by hand
-	compiled gpu_monolithic
-	own composed run.workload=fib workload.fib.n=34 device.cuda.workers=$((8 * sms))
-	rival by-hand tasks_per_s:more:tasks/s tasks_per_s 1 "$program" 34 $((8 * sms)) 5
-	bar fib_composed_to_by_hand tasks_per_s composed by-hand '>=' 1
-	compare byhand --metric tasks_per_s
 }
 t_contains() { # the floor is a kernel that searches without tasks
 	[ -s "$D/gpu-text" ] || {
@@ -478,7 +471,7 @@ in_turns() {
 all_tables() {
 	for t in $tables; do
 		case $t in
-		tasks | trees | rivals | byhand | contains | both | barriers | reduce | triggers | messages | requests | waits | cost | uneven) ;;
+		tasks | trees | rivals | contains | both | barriers | reduce | triggers | messages | requests | waits | cost | uneven) ;;
 		scale | oneway | meet | collectives) [ "$gpus" -gt 1 ] || { echo "left out: $t needs two GPUs" >&2; continue; } ;;
 		*) echo "no table '$t'" >&2; exit 2 ;;
 		esac

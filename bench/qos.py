@@ -7,7 +7,7 @@
 Parts: pareto (eight combinations of policies), budget, tenants, idle, latency. All variants of a part run in each round, in
 random order, so that other load affects all of them. A figure is the median over the rounds, of values or of ratios within a
 round. All parts take about twelve minutes. The last lines are `bar NAME VALUE >=|<= TARGET ok|short`; the values of all
-rounds go to BUILD/bench/qos.json. `make bench-pareto` draws the front, with throttle and budget."""
+rounds go to BUILD/bench/qos.json. conf/qos/pareto.ini draws the front, with throttle and budget."""
 import argparse, json, os, random, statistics, subprocess, sys, time
 
 from figures import bar, figure, finish, interval
@@ -36,8 +36,7 @@ class Bench:
     def begin(self, use, *sets, victim=True):
         storm = 'workload.requests_storm.'
         base = [storm + f'settle={SETTLE}s', 'run.warmup=0', 'run.samples=1', f'qos.use={use}', 'device.cpu.cores=0',
-                storm + 'outstanding=1024', storm + 'pause=500us',
-                'qos.files=pread']
+                storm + 'outstanding=1024', storm + 'pause=500us']
         base += [storm + 'victim=' + self.victim] if victim else []
         command = [f'{self.o.build}/gpuloom', 'run', 'conf/qos/storm.ini', '--quiet', '--json', '-']
         for one in base + list(sets) + self.o.set:

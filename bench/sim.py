@@ -6,7 +6,7 @@
 
 events: simulated accesses and steps per CPU second, for tasks on 132 workers and for a ring of 256 ranks. twice: the same for
 1,024 ranks, with memory and time, and whether two runs are identical. ring: the simulated time of a ring compared with
-SimGrid's model CM02, and the CPU seconds at 1,024 ranks: in total, and for ranks that only sleep and send.
+SimGrid's model CM02, and the CPU seconds at 1,024 ranks.
 real: the same confs on real cores and simulated. The costs of the simulation come from `gpuloom doctor --profile`, from
 messages of two sizes, and from ranks that compute concurrently. A rank needs two cores. A figure is the median over the rounds.
 Simulated times are the same in each round. The last lines are `bar NAME VALUE >=|<= TARGET ok|short|missing`; the values of all
@@ -84,40 +84,26 @@ def simgrid(ranks, size):
     return tuple(map(float, out.split()))
 
 
-def network(ranks, size, sharing):
-    """Returns the simulated seconds and the CPU seconds of bench/sim_ring, which has only the network."""
-    return tuple(map(float, call([f'{build}/bench/sim_ring', str(ranks), str(size), sharing]).split()))
-
-
 def apart(a, b):
     return max(a / b, b / a)
 
 
 def ring(rounds):
     if not os.access(f'{build}/bench/peers/ring_simgrid', os.X_OK):
-        for name, relation, target in (('sim_over_simgrid_simulated', '<=', 1.1), ('simgrid_over_sim_real', '>=', 20), (
-                'network_over_simgrid_simulated', '<=', 1.1), ('simgrid_network', '>=', 20), ('simgrid_network_fair', '>=', 20)):
-            bar(name, [], relation, target)
+        bar('sim_over_simgrid_simulated', [], '<=', 1.1), bar('simgrid_over_sim_real', [], '>=', 20)
         return
-    cases, took = {}, {'sim': [], 'queue': [], 'fair': [], 'simgrid': []}
+    cases, sim, other = {}, [], []
     for _ in range(rounds):
         for ranks, size in ((8, 65536), (64, 65536), (64, 16384)):
             ours = play(HUGE, f'run.ranks={ranks}', f'workload.allreduce.bytes={ranks * size}', *BARE)[0]['samples'][0]['seconds']
             cases.setdefault((ranks, size), []).append((ours, simgrid(ranks, size)[0]))
-        took['sim'].append((0, play(HUGE, *BARE)[2]))
-        for sharing in 'queue', 'fair':
-            took[sharing].append(network(1024, 8192, sharing))
-        took['simgrid'].append(simgrid(1024, 8192))
+        sim.append(play(HUGE, *BARE)[2])
+        other.append(simgrid(1024, 8192)[1])
     for (ranks, size), pairs in cases.items():
         print(f'{ranks} ranks, {size} B: {pairs[0][0] * 1e6:.1f} us, SimGrid {pairs[0][1] * 1e6:.1f} us')
-    simulated, real = ({way: [one[i] for one in pairs] for way, pairs in took.items()} for i in (0, 1))
-    print('1,024 ranks: sim; the network alone; the network with max-min shares as in SimGrid; SimGrid:',
-          ', '.join(f'{statistics.median(s):.2f} s' for s in real.values()))
+    print(f'1,024 ranks: {statistics.median(sim):.2f} s, SimGrid {statistics.median(other):.2f} s')
     bar('sim_over_simgrid_simulated', worst_of([apart(a, b) for a, b in pairs] for pairs in cases.values()), '<=', 1.1)
-    bar('network_over_simgrid_simulated', worst_of(list(map(apart, simulated[way], simulated['simgrid'])) for way in ('queue', 'fair')),
-        '<=', 1.1)
-    for name, way in ('simgrid_over_sim_real', 'sim'), ('simgrid_network', 'queue'), ('simgrid_network_fair', 'fair'):
-        bar(name, ratios(real['simgrid'], real[way]), '>=', 20)
+    bar('simgrid_over_sim_real', ratios(other, sim), '>=', 20)
 
 
 def seconds(conf, *own):

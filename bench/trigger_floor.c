@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lower bounds for bench/trigger.
- *   trigger_floor PROVIDER write|deferred|pair ROUNDS
+ *   trigger_floor PROVIDER write|pair ROUNDS
  *   trigger_floor memory word ROUNDS
  * Both forms print the 50th and 99th percentile, in ns, of the time from the call until the data are visible.
  * - write: a plain fi_write of 8 bytes to the process's own endpoint.
- * - deferred: the same write by the provider's deferred work queue, if it has one. fi_cntr_add starts the write.
  * - pair: half of a round trip to another process.
  * - memory word: half of a round trip, without a network, in memory that two processes on different cores share. This
  * value is the lower bound for workers that store into the memory of other ranks. */
@@ -14,7 +13,6 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
-#include <rdma/fi_trigger.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdint.h>
@@ -35,7 +33,6 @@ static struct fid_domain *domain;
 static struct fid_ep *ep;
 static struct fid_av *av;
 static struct fid_cq *cq;
-static struct fid_cntr *fired, *done;
 static struct fid_mr *mr;
 static fi_addr_t peer;
 static uint64_t base, key, words[512] __attribute__((aligned(64)));
@@ -54,11 +51,11 @@ struct card {
 	uint64_t base, key;
 };
 
-static void set_up(const char *provider, int deferred, int other)
+static void set_up(const char *provider, int other)
 {
 	struct fi_info *hints = fi_allocinfo(), *info;
 	int shm = !strcmp(provider, "shm");
-	hints->caps = FI_MSG | FI_RMA | (deferred ? FI_TRIGGER : 0);
+	hints->caps = FI_MSG | FI_RMA;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	hints->fabric_attr->prov_name = strdup(!strcmp(provider, "tcp") ? "tcp;ofi_rxm" : provider);
@@ -84,11 +81,6 @@ static void set_up(const char *provider, int deferred, int other)
 	key = card.key;
 	if (fi_av_insert(av, card.name, 1, &peer, 0, NULL) != 1)
 		must("fi_av_insert", -FI_EADDRNOTAVAIL);
-	if (!deferred)
-		return;
-	struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
-	must("fi_cntr_open", fi_cntr_open(domain, &attr, &fired, NULL));
-	must("fi_cntr_open", fi_cntr_open(domain, &attr, &done, NULL));
 }
 
 static void progress(void)
@@ -106,29 +98,6 @@ static void plain(uint64_t round)
 	while ((rc = fi_write(ep, words, 8, fi_mr_desc(mr), peer, base + 64, key, &context)) == -FI_EAGAIN)
 		progress();
 	must("fi_write", rc);
-}
-
-static struct fi_deferred_work work;
-static void post_deferred(uint64_t round)
-{
-	static struct iovec iov;
-	static struct fi_rma_iov to;
-	static struct fi_op_rma rma;
-	static void *desc;
-	desc = fi_mr_desc(mr);
-	iov = (struct iovec){.iov_base = words, .iov_len = 8};
-	to = (struct fi_rma_iov){.addr = base + 64, .len = 8, .key = key};
-	rma = (struct fi_op_rma){.ep = ep,
-				 .msg = {.msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = peer,
-					 .rma_iov = &to, .rma_iov_count = 1, .context = &work.context}};
-	memset(&work, 0, sizeof(work));
-	work.threshold = round;
-	work.triggering_cntr = fired;
-	work.completion_cntr = done;
-	work.op_type = FI_OP_WRITE;
-	work.op.rma = &rma;
-	words[0] = round;
-	must("FI_QUEUE_WORK", fi_control(&domain->fid, FI_QUEUE_WORK, &work));
 }
 
 static void print(uint64_t *took, uint64_t rounds)
@@ -180,7 +149,6 @@ int main(int argc, char **argv)
 {
 	if (argc != 4)
 		return 2;
-	int deferred = !strcmp(argv[2], "deferred");
 	uint64_t rounds = strtoull(argv[3], NULL, 10), warm = rounds / 10;
 	uint64_t *took = malloc((rounds + 1) * sizeof(*took));
 	if (!strcmp(argv[2], "word"))
@@ -194,14 +162,10 @@ int main(int argc, char **argv)
 		if (!first)
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 	}
-	set_up(argv[1], deferred, link[first]);
+	set_up(argv[1], link[first]);
 	for (uint64_t r = 1; r <= rounds + warm; r++) {
-		if (deferred)
-			post_deferred(r);
 		uint64_t begin = now_ns(), limit = begin + 5000000000ull;
-		if (deferred)
-			must("fi_cntr_add", fi_cntr_add(fired, 1));
-		else if (first)
+		if (first)
 			plain(r);
 		while (__atomic_load_n(&words[8], __ATOMIC_ACQUIRE) != r) {
 			progress();
@@ -212,8 +176,6 @@ int main(int argc, char **argv)
 			plain(r);
 		if (r > warm)
 			took[r - warm - 1] = (now_ns() - begin) / (pair ? 2 : 1);
-		while (deferred && fi_cntr_read(done) < r)
-			progress();
 	}
 	if (!first) { /* the provider may still have to send the last answer */
 		for (int i = 0; i < 100000; i++)

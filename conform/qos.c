@@ -66,15 +66,12 @@ static int check_path(struct loom__trial *t, void *self)
 	if (!LOOM_HAS(ops(t), arrange))
 		return 0;
 	ops(t)->arrange(self, &path);
-	if (path.size != sizeof(path) || path.halves > LOOM_QOS_MONOLITHIC ||
-	    path.notify > LOOM_QOS_HYBRID || path.sched_class > LOOM_QOS_IDLE || path.files > 1 ||
-	    path.mask > 1 || path.order > LOOM_QOS_SCAN || !path.batch)
-		return loom__fault(
-		    t,
-		    "arrange() leaves a path that does not exist: halves %u, notify %u, class %u, "
-		    "files %u, mask %u, batch %u, order %u",
-		    path.halves, path.notify, path.sched_class, path.files, path.mask, path.batch,
-		    path.order);
+	if (path.size != sizeof(path) || path.halves > LOOM_QOS_MONOLITHIC || path.notify > LOOM_QOS_HYBRID ||
+	    path.sched_class > LOOM_QOS_IDLE || path.mask > 1 || path.order > LOOM_QOS_SCAN || !path.batch)
+		return loom__fault(t,
+				   "arrange() leaves a path that does not exist: halves %u, notify %u, class %u, "
+				   "mask %u, batch %u, order %u",
+				   path.halves, path.notify, path.sched_class, path.mask, path.batch, path.order);
 	return 0;
 }
 

@@ -24,7 +24,6 @@ $1_MEND := $$(if $$(filter 0,$$($1)),build again without $1=0,install $2 (Debian
 $$(if $$(filter 1,$$($1)),$$(if $$($1_FOUND),,$$(error $1=1, but there is no $3: install $2 (Debian: $5), or say in PKG_CONFIG_PATH where it is)))
 endef
 $(eval $(call find_library,FABRIC,libfabric,rdma/fabric.h,-lfabric,libfabric-dev))
-$(eval $(call find_library,URING,liburing,liburing.h,-luring,liburing-dev))
 $(eval $(call find_library,PMIX,pmix,pmix.h,-lpmix,libpmix-dev))
 
 # ---- plug-ins ---------------------------------------------------------------

@@ -52,13 +52,10 @@ expect 77 'device_hip is not built here' "$b/tests/test_compose_hip"
 expect 0 'left out: trigger_gputn trigger_counter .*: it was built with FABRIC=0; build again without FABRIC=0' \
 	make -s B="$b" $none FABRIC=0 "$b/plugins/trigger_gputn.absent" left-out
 [ "$(wc -l <"$b/plugins/trigger_gputn.absent")" -eq 2 ] || fail 'no note about trigger_gputn'
-expect 0 "left out: 'files = uring' of qos.*left out: launchers with PMIx" sh -c \
-	"make -n B=$b URING=0 PMIX=0 | tr '\\n' ' '"
-for library in FABRIC:rdma/fabric.h URING:liburing.h; do
-	[ ! -e "/usr/include/${library#*:}" ] ||
-		expect 0 '' env PKG_CONFIG_LIBDIR="$tmp/none" make -n B="$b" "${library%:*}=1" \
-		"$b/plugins/device_cpu.so"
-done
+expect 0 'left out: launchers with PMIx' sh -c \
+	"make -n B=$b PMIX=0 | tr '\\n' ' '"
+[ ! -e /usr/include/rdma/fabric.h ] ||
+	expect 0 '' env PKG_CONFIG_LIBDIR="$tmp/none" make -n B="$b" FABRIC=1 "$b/plugins/device_cpu.so"
 expect 2 'FABRIC=1, but there is no rdma/fabric.h' make -s B="$b" FABRIC=1 FABRIC_FLAGS= all
 # A missing compiler or mandatory library gives one message, before the first compiler error.
 expect 2 "not found: nogcc, the compiler; 'tools/deps build' installs" make -s B="$tmp/bare" CC=nogcc

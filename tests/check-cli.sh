@@ -369,9 +369,7 @@ expect 2 'is a comparison' "$G" config check tests/data/compare.json
 # A file that a plug-in reads must be a regular file. Opening a FIFO would wait for a writer.
 for set in "1 ragged workload.ragged.law=trace workload.ragged.trace" \
 	"1 contains workload.contains.path=$PWD/README.md workload.contains.index" \
-	"1 contains scheduler.use=plan scheduler.plan.load" \
-	"4 contains run.workload=bfs run.devices=cpu:0,cpu:1 device.cpu.workers=1 sync.use=futex \
-	workload.bfs.graph=packages workload.bfs.path"; do
+	"1 contains scheduler.use=plan scheduler.plan.load"; do
 	set -- $set
 	code=$1 conf=$2
 	shift 2

@@ -15,7 +15,7 @@ p2p:static:thread:4 p2p:static:process:1 p2p:mgws:thread:1 p2p:mgws:process:4'
 other='host:static:thread:4 host:static:process:1 host:mgws:thread:1 host:mgws:process:4
 p2p:static:thread:1 p2p:static:process:4 p2p:mgws:thread:4 p2p:mgws:process:1'
 for job in 'memset workload.memset.tasks=20000' "contains workload.contains.path=$tmp/docs" 'fib workload.fib.n=16' \
-	'uts workload.uts.tree=custom' 'cholesky workload.cholesky.size=400'; do
+	'uts workload.uts.tree=custom'; do
 	set -- $job
 	for how in $half; do
 		IFS=: read -r transport scheduler isolation lanes <<-END

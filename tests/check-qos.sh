@@ -31,7 +31,7 @@ for to in one idle away; do
 	run $other --set $W.requests=1500 --set 'qos.use=split steer' --set qos.steer.to=$to --set qos.steer.cores=0
 done
 run $other --set $W.requests=5000 --set 'qos.use=split coalesce' --set qos.coalesce.adaptive=yes
-run $other --set $W.requests=1000 --set qos.files=pread --set qos.use=split
+run $other --set $W.requests=1000 --set qos.use=split
 run $other --set $W.requests=1000 --set qos.use=split --set transport.use=p2p --set 'run.devices=cpu:0 cpu:1' \
 	--set $W.tenants=2
 

@@ -53,7 +53,7 @@ each() {
 	expect 0 verified "$G" run -n 4 conf/sgd.ini $use --set workload.sgd.steps=40 --set workload.sgd.accuracy=80% \
 		--set workload.sgd.algorithm=levels --set workload.sgd.group=2
 	expect 0 verified "$G" run conf/sgd.ini $use --set device.cpu.workers=2 --set device.cpu.lanes=2 $two \
-		--set workload.sgd.network=conv --set workload.sgd.layers=1 --set workload.sgd.steps=8 \
+		--set workload.sgd.layers=1 --set workload.sgd.steps=8 \
 		--set workload.sgd.accuracy=0 \
 		--set workload.sgd.overlap=no
 	expect 0 verified "$G" run -n 3 conf/replay.ini $use --set device.cpu.workers=2 $two \
@@ -101,8 +101,6 @@ expect 4 'fires of 2 devices can be added up only at the NIC' "$G" run conf/msgr
 	--set run.devices='cpu:0 cpu:1'
 expect 2 'arrivals fire most' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.chain=yes \
 	--set workload.allreduce.order=fire-first
-expect 4 'no such endpoint with triggered operations' "$G" run conf/pingpong.ini --set trigger.use=ofi \
-	--set trigger.provider=shm
 [ "$CHECK" = all ] && providers='tcp net sockets shm' || providers='tcp shm'
 for provider in $providers; do
 	expect 0 verified "$G" run -n 2 conf/jacobi2d.ini --samples 1 --set workload.jacobi2d.n=40 \

@@ -210,7 +210,6 @@ for so in "$B"/plugins/*.so; do
 	name=$(basename "$so" .so)
 	case $name in
 	device_sim) [ "$CHECK" = all ] && sound "$name" || sound "$name" --skip device.embeds ;; # this compiles for seconds
-	workload_cholesky) sound "$name" --set size=100 --set tile=12 --set blas=none ;;
 	workload_barrier) sound "$name" --with conf/barrier.ini ;;
 	workload_reduce) sound "$name" --with conf/reduce.ini --set floats=4096 ;;
 	workload_contains) sound "$name" --with conf/contains.ini --skip stack ;;
@@ -223,8 +222,6 @@ for so in "$B"/plugins/*.so; do
 	workload_experts) sound "$name" --set tokens=16 --set dim=32 --set hidden=48 --set rows=16 ;;
 	workload_makespan) sound "$name" --set tasks=50 --set mean=1us ;;
 	trigger_peer | trigger_gputn) sound "$name" ;;
-	trigger_ofi) [ "$CHECK" = all ] && sound "$name" || sound "$name" --skip life.option_edges \
-		--skip life.create_destroy ;;
 	# Their create(), destroy() and options are those of trigger_gputn (NIC_PLUGIN), and these tests are slow.
 	trigger_*) sound "$name" --skip life.create_destroy --skip life.option_edges --skip life.option_mix ;;
 	*) sound "$name" ;;

@@ -339,7 +339,7 @@ FAKE_FN void each_other(void (*run)(struct selection *s, const char *label))
 		const char *workload, *settings;
 		const struct loom_layout *layout;
 	} others[] = {
-		{"workload_cholesky", "granularity=worker", &compose_noncoherent},
+		{"workload_makespan", "granularity=worker", &compose_noncoherent},
 		{"workload_synthetic", "granularity=lane", &compose_alone},
 	};
 	for (size_t i = 0; i < COUNT(others); i++) {

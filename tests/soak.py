@@ -48,7 +48,7 @@ MOST = {
     "sync.backoff.nap_most": 1e6, "polls": 10000, "nap": 1e6, "posts": 65536, "tags": 65536, "slots": 65536,
     "arrivals": 65536, "fifo": 65536, "qos.coalesce.window": 3e6, "qos.throttle.delay": 1e6,
     "qos.throttle.delay_most": 2e6, "qos.budget.latency": 1e7,
-    "cholesky.size": 100, "synthetic.tasks": 500, "synthetic.length": 5000, "synthetic.spawn": 3, "synthetic.depth": 4,
+    "synthetic.tasks": 500, "synthetic.length": 5000, "synthetic.spawn": 3, "synthetic.depth": 4,
     "synthetic.on_gpu": 0,
     "memset.tasks": 20000,
     "memset_loop.tasks": 20000, "fib.n": 16, "uts.depth": 5, "uts.b0": 4, "uts.keep": 65536,
@@ -58,7 +58,7 @@ MOST = {
     "messages": 4, "contains.limit": 100, "pingpong.rounds": 40, "pingpong.bytes": 65536, "msgrate.fires": 300,
     "msgrate.per": 300, "jacobi2d.n": 64, "jacobi2d.sweeps": 12, "allreduce.bytes": 300000, "allreduce.rounds": 40,
     "allreduce.root": 1, "group": 4,
-    "sgd.inputs": 100, "sgd.filters": 4, "sgd.layers": 3, "sgd.width": 40, "sgd.classes": 12, "sgd.batch": 12,
+    "sgd.inputs": 100, "sgd.layers": 3, "sgd.width": 40, "sgd.classes": 12, "sgd.batch": 12,
     "sgd.batches": 6, "sgd.steps": 12,
     "sgd.rate": 0.1, "sgd.accuracy": 0, "replay.steps": 3, "replay.most": 4096, "replay.latency": 1e5, "lookups": 300,
     "barrier.few": 60, "barrier.difference": 300, "barrier.parts": 3, "barrier.checked": 100, "barrier.work": 2000,
@@ -82,7 +82,7 @@ CORES = ["", "0", "0-1", "1", "0-0,0", "4095", "1-0"]
 # The kinds that a workload needs in addition to a transport, by its folder. An unknown folder gets all kinds.
 TASKS, EXCHANGE = ("scheduler", "termination"), ("sync",)
 NEEDS = {
-    "exec": (), **dict.fromkeys(("memset", "memset_loop", "fib", "uts", "contains", "cholesky", "synthetic"), TASKS),
+    "exec": (), **dict.fromkeys(("memset", "memset_loop", "fib", "uts", "contains", "synthetic"), TASKS),
     **dict.fromkeys(("pingpong", "msgrate", "allreduce", "replay"), ("trigger",)),
     **dict.fromkeys(("jacobi2d", "sgd"), ("trigger", "barrier")),
     **dict.fromkeys(("bfs", "bs", "c2d", "cg", "fe", "gem", "h3d", "kmn", "pattern", "resume", "srs", "stn"), EXCHANGE),

@@ -298,7 +298,7 @@ TEST(tiles)
 /* Programs of workers with several warps, as docs/collectives.md recommends. */
 TEST(training)
 {
-	static const char *const settings[] = {"precision=tf32x3", "precision=tf32", "network=conv"};
+	static const char *const settings[] = {"precision=tf32x3", "precision=tf32"};
 	static const char has[] = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32";
 	if (!in_check())
 		return;

@@ -21,9 +21,9 @@ static const struct {
 } paths[] = {
 	{"split", "notify=eventfd class=other"},
 	{"split", "notify=futex class=other mask=yes"},
-	{"split", "notify=poll class=other files=pread"},
+	{"split", "notify=poll class=other"},
 	{"monolithic", "notify=eventfd class=other"},
-	{"monolithic", "notify=futex class=other files=pread"},
+	{"monolithic", "notify=futex class=other"},
 	{"monolithic", "notify=eventfd class=other worker=yes"},
 	{"monolithic", "notify=poll class=other worker=yes"},
 	{"monolithic", "notify=poll class=other"},

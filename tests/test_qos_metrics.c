@@ -8,12 +8,6 @@
 #include "../plugins/qos/cpu_time.c"
 #include "qos_rig.h"
 
-uint64_t qos_files_charge(struct service *s, int all)
-{
-	(void)s, (void)all;
-	return 0;
-}
-
 /* Simulates `turns` rounds per second for three seconds. The path is busy for `busy` of each 1,000 ns in the middle
  * second, and for 100 of each 1,000 ns in the first and last. */
 static double dearest(uint64_t turns, uint64_t busy)

@@ -122,7 +122,7 @@ static const struct {
 	{{"split"}, {"class=other"}, 4},
 	{{"split", "coalesce"}, {"class=other mask=yes", "adaptive=yes"}, 16},
 	{{"monolithic"}, {"class=other"}, 1},
-	{{"monolithic", "steer"}, {"class=other notify=futex files=pread", "to=idle period=1ms"}, 16},
+	{{"monolithic", "steer"}, {"class=other notify=futex", "to=idle period=1ms"}, 16},
 	{{"monolithic", "coalesce"}, {"class=other worker=yes", "window=50us count=16"}, 16},
 	{{"monolithic", "budget"}, {"class=other notify=poll", "limit=50%"}, 16},
 	{{"split", "throttle"}, {"class=other notify=futex", "limit=50% charge=path delay_most=1ms"}, 100},

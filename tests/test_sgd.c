@@ -91,8 +91,6 @@ static void fill(void)
 		struct sgd_layer *l = &s->layer[i];
 		l->rows = i ? test.rows : test.before;
 		l->cols = i ? (test.before + 1 + 7) & ~7u : 8;
-		l->before = l->cols;
-		l->places = 1;
 		l->width = (l->rows + 1 + 7) & ~7u;
 		uint64_t *of[] = {&l->weight_at, &l->out_at, &l->back_at},
 			 bytes[] = {((uint64_t)l->rows + SGD_SPARE) * l->cols * 4,
@@ -181,7 +179,7 @@ static void check_forward(void)
 		for (uint32_t e = 0; e < l->width; e++) {
 			double want = 0, size = 0, got = floats(l->out_at)[b * l->width + e];
 			for (uint32_t k = 0; k < l->cols && e < l->rows; k++) {
-				double term = (double)in[b * l->before + k] * floats(l->weight_at)[e * l->cols + k];
+				double term = (double)in[b * l->cols + k] * floats(l->weight_at)[e * l->cols + k];
 				want += term;
 				size += fabs(term);
 			}
@@ -220,7 +218,7 @@ static void check_gradient(void)
 		for (uint32_t k = 0; k < l->cols; k++) {
 			double want = 0, size = 0;
 			for (uint32_t b = 0; b < test.batch; b++) {
-				double term = (double)in[b * l->before + k] * floats(l->back_at)[b * l->width + e];
+				double term = (double)in[b * l->cols + k] * floats(l->back_at)[b * l->width + e];
 				want += term;
 				size += fabs(term);
 			}
@@ -244,10 +242,10 @@ static void check_back(void)
 				want += term;
 				size += fabs(term);
 			}
-			CU_ASSERT(near(floats(first->back_at)[b * l->before + k], in[b * l->before + k] > 0 ? want : 0,
+			CU_ASSERT(near(floats(first->back_at)[b * l->cols + k], in[b * l->cols + k] > 0 ? want : 0,
 				       size));
 		}
-	for (uint64_t k = (uint64_t)test.batch * l->before; k < ((uint64_t)test.batch + SGD_SPARE) * l->before; k++)
+	for (uint64_t k = (uint64_t)test.batch * l->cols; k < ((uint64_t)test.batch + SGD_SPARE) * l->cols; k++)
 		if (floats(first->back_at)[k] != 0)
 			CU_FAIL("a derivative behind the last sample");
 }

@@ -6,25 +6,18 @@
 
 #include <unistd.h>
 
-static const char *const plugins[] = {"trigger_gputn", "trigger_counter", "trigger_hdn", "trigger_gds",
-				      "trigger_proxy", "trigger_ofi", "trigger_peer"};
+static const char *const plugins[] = {"trigger_gputn", "trigger_counter", "trigger_hdn",
+				      "trigger_gds",   "trigger_proxy",   "trigger_peer"};
 static const char *const providers[] = {"shm", "tcp", "net", "sockets"};
 #define PLUGINS (sizeof(plugins) / sizeof(*plugins))
-enum { COUNTER = 1, OFI = 5, PEER }; /* indices into `plugins`; PEER uses no provider */
+enum { COUNTER = 1, PEER = 5 }; /* indices into `plugins`; PEER uses no provider */
 #define PROVIDERS (sizeof(providers) / sizeof(*providers))
-
-static int is(const struct trig *t, const char *name)
-{
-	return !strcmp(t->plugin->name, name);
-}
 
 static void each(const char *settings, void (*body)(struct trig *t))
 {
 	for (size_t i = 0; i < PLUGINS; i++) {
 		struct trig t;
-		char text[400];
-		snprintf(text, sizeof(text), "%s%s", i == OFI ? "provider=sockets " : "", settings);
-		int rc = trig_open(&t, plugins[i], text);
+		int rc = trig_open(&t, plugins[i], settings);
 		if (rc)
 			fprintf(stderr, "%s: %s\n", plugins[i], t.err.text);
 		else
@@ -153,8 +146,6 @@ TEST(operations)
 			struct trig t;
 			char text[64];
 			snprintf(text, sizeof(text), "provider=%s", providers[p]);
-			if (i == OFI && p != 3)
-				continue; /* of these providers, only sockets has triggered operations of its own */
 			int rc = trig_open(&t, plugins[i], text);
 			if (rc == LOOM_EUNAVAIL) {
 				fprintf(stderr, "not here: %s\n", t.err.text);
@@ -370,8 +361,6 @@ TEST(sizes_follow_from_needs)
 	struct trig t;
 	trig_net = &net;
 	for (size_t i = 0; i < PLUGINS; i++) {
-		if (i == OFI) /* the sockets provider lacks counters for this many tags */
-			continue;
 		CU_ASSERT_EQUAL_FATAL(trig_open(&t, plugins[i], ""), 0);
 		post_needs(&t);
 		trig_close(&t);
@@ -552,8 +541,7 @@ TEST(stores_at_thresholds)
  * threshold. Plug-ins that cannot count on the device reject the option. */
 TEST(counting_refused)
 {
-	static const char *const others[] = {"trigger_counter", "trigger_hdn", "trigger_gds", "trigger_proxy",
-					     "trigger_ofi"};
+	static const char *const others[] = {"trigger_counter", "trigger_hdn", "trigger_gds", "trigger_proxy"};
 	struct trig t;
 	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_gputn", "counting=device tags=16"), 0);
 	struct loom_trigger_post post = {.tag = 3, .threshold = 10, .rearm = 10, .op = LOOM_NET_COUNT, .slot = 1},
@@ -586,8 +574,6 @@ TEST(counting_refused)
 		REFUSED(trig_open(&t, others[i], "counting=device"), LOOM_ENOTSUP, t.err, "set counting = nic");
 		trig_close(&t);
 	}
-	CU_ASSERT_EQUAL(trig_open(&t, "trigger_ofi", "memory=device"), LOOM_ENOTSUP);
-	trig_close(&t);
 }
 
 /* A producer at a full FIFO ends when the run is stopped. */
@@ -710,9 +696,8 @@ TEST(stop_at_full)
 static void random_orders(struct trig *t)
 {
 	enum { TAGS = 16, PER = 4, ROUNDS = 60 };
-	int quick = is(t, "trigger_ofi");
 	const char *more = getenv("TRIGGER_ROUNDS");
-	int rounds = more ? atoi(more) : quick ? 6 : ROUNDS;
+	int rounds = more ? atoi(more) : ROUNDS;
 	for (int round = 0; round < rounds; round++) {
 		CU_ASSERT_EQUAL_FATAL(trig_reset(t), 0);
 		uint64_t threshold[TAGS][PER], fires[TAGS], *from = (uint64_t *)t->data, *to = from + 512;

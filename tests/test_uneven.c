@@ -502,4 +502,65 @@ TEST(makespan)
 			LOOM_EINVAL, "trace = FILE");
 }
 
+/* Writes a trace of a lattice of SIDE * SIDE tasks to a new file. Each task waits for its neighbours with lower
+ * coordinates. */
+enum { SIDE = 20 };
+static void write_lattice(char *path)
+{
+	int fd = mkstemp(path);
+	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	fprintf(f, "{\"format\": \"gpuloom-costs\", \"tasks\": [{\"id\": 0, \"cost\": 100}");
+	for (int i = 1; i < SIDE * SIDE; i++) {
+		fprintf(f, ", {\"id\": %d, \"cost\": 100, \"after\": [", i);
+		if (i % SIDE)
+			fprintf(f, "%d%s", i - 1, i > SIDE ? ", " : "");
+		if (i >= SIDE)
+			fprintf(f, "%d", i - SIDE);
+		fprintf(f, "]}");
+	}
+	fprintf(f, "]}");
+	fclose(f);
+}
+
+/* Runs tasks with two predecessors each with small queues. A task that becomes ready is then published, stolen, moved
+ * to the overflow list, or run in place, like other tasks. With `noncoherent` the devices are two CPUs, or a CPU and a
+ * device that behaves like a GPU. */
+static void run_lattice(const char *const *opts, size_t n, int noncoherent)
+{
+	char path[] = "/tmp/loom-costs-XXXXXX", job[100];
+	write_lattice(path);
+	snprintf(job, sizeof(job), "law=trace trace=%s", path);
+	for (size_t i = 0; i < n << noncoherent; i++) {
+		struct harness *h = harness_must(&(struct harness_params){.sched_opts = opts[i % n],
+									  .term = noncoherent ? "term_hcounter" : NULL,
+									  .workload = "workload_makespan",
+									  .workload_opts = job,
+									  .workers = 4,
+									  .lanes = i % n == n - 1 ? 3 : 1,
+									  .second_kind = i < n ? 0 : LOOM_ON_GPU,
+									  .seed = 1,
+									  .noncoherent = (uint32_t)noncoherent});
+		for (int sample = 0; sample < 5; sample++)
+			CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+		CU_ASSERT_EQUAL(harness_sum(h).executed, SIDE * SIDE);
+		harness_close(h);
+	}
+	unlink(path);
+}
+
+TEST(lattice)
+{
+	static const char *const opts[] = {"local_queue=2 public_queue=1",
+					   "local_queue=2 public_queue=4 in_place_depth=0",
+					   "local_queue=4 public_queue=4 transfer=id owners=2", "granularity=lane"};
+	run_lattice(opts, 4, 0);
+}
+
+TEST(lattice_noncoherent)
+{
+	static const char *const opts[] = {"", "local_queue=2 public_queue=4", "granularity=lane"};
+	run_lattice(opts, 3, 1);
+}
+
 TEST_MAIN("uneven", 120)

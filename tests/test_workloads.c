@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests that each workload gives the right answer under every scheduler, and that its check rejects a wrong answer. */
-#include <dlfcn.h>
-#include <math.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
 #include "harness.h"
 
-#include "../plugins/workloads/tasks/cholesky_matrix.h"
 #include "../plugins/workloads/tasks/sha1.dev.h"
 #include "../plugins/workloads/tasks/workload_contains.dev.h"
 #include "../plugins/workloads/tasks/workload_fib.dev.h"
@@ -121,133 +118,10 @@ TEST(fib)
 	harness_close(h);
 }
 
-/* ---- cholesky ------------------------------------------------------------------------------ */
-
-/* Returns the number of tasks, which is the number of steps over all tiles. */
-static uint64_t cholesky_steps(uint64_t tiles)
-{
-	return tiles * (tiles + 1) * (tiles + 2) / 6;
-}
-
-TEST(cholesky)
-{
-	run_everywhere("workload_cholesky", "size=1 tile=1");
-	run_everywhere("workload_cholesky", "size=5 tile=7 blas=none");
-	run_everywhere("workload_cholesky", "size=200 tile=16 blas=none");
-	run_everywhere("workload_cholesky", "size=123 tile=40 blas=none real=float");
-	run_everywhere("workload_cholesky", "size=123 tile=50");
-	run_everywhere("workload_cholesky", "size=300 tile=64 real=float");
-	struct harness *h = right("workload_cholesky", "size=100 tile=9");
-	CU_ASSERT_EQUAL(harness_sum(h).executed, cholesky_steps(12));
-	struct cholesky *m = h->rig.part[LOOM_WORKLOAD].view.global;
-	double *l = cholesky_tile(m, 7, 3);
-	l[11] *= 1 + 1e-10;
-	must_be_wrong(h, "differs");
-	l[11] = NAN;
-	must_be_wrong(h, "nan");
-	harness_close(h);
-}
-
-/* Tests small queues without priorities. Tasks that a join releases are then published, stolen, moved to the overflow
- * list, or run in place, like other tasks. */
-TEST(cholesky_queues)
-{
-	static const char *const opts[] = {"local_queue=2 public_queue=1",
-					   "local_queue=2 public_queue=4 in_place_depth=0",
-					   "local_queue=4 public_queue=4 transfer=id owners=2", "granularity=lane"};
-	for (size_t i = 0; i < 4; i++) {
-		struct harness *h = harness_must(&(struct harness_params){.sched_opts = opts[i],
-									  .workload = "workload_cholesky",
-									  .workload_opts = "size=150 tile=10",
-									  .workers = 4,
-									  .lanes = i == 3 ? 3 : 1,
-									  .seed = 1});
-		for (int sample = 0; sample < 5; sample++)
-			CU_ASSERT_EQUAL(harness_run(h, &err), 0);
-		CU_ASSERT_EQUAL(harness_sum(h).executed, cholesky_steps(15));
-		harness_close(h);
-	}
-}
-
-/* Tests two non-coherent CPUs, and a CPU with a non-coherent device that behaves like a GPU. */
-TEST(cholesky_noncoherent)
-{
-	static const char *const opts[] = {"", "local_queue=2 public_queue=4", "granularity=lane"};
-	for (size_t i = 0; i < 6; i++) {
-		struct harness *h = harness_must(&(struct harness_params){.sched_opts = opts[i % 3],
-									  .term = "term_hcounter",
-									  .workload = "workload_cholesky",
-									  .workload_opts = "size=150 tile=10 blas=none",
-									  .workers = 4,
-									  .lanes = i % 3 == 2 ? 3 : 1,
-									  .second_kind = i < 3 ? 0 : LOOM_ON_GPU,
-									  .seed = 1,
-									  .noncoherent = 1});
-		uint64_t moved = 0;
-		for (int sample = 0; sample < 5; sample++) {
-			int rc = harness_run(h, &err);
-			if (rc)
-				printf("%s\n", err.text);
-			CU_ASSERT_EQUAL(rc, 0);
-			CU_ASSERT_EQUAL(harness_sum(h).executed, cholesky_steps(15));
-			moved += h->rig.counters[2].executed + h->rig.counters[3].executed;
-		}
-		printf("non-coherent %zu: %llu tasks on the second device\n", i, (unsigned long long)moved);
-		harness_close(h);
-	}
-}
-
-/* Compares every element of the factor L with LAPACK's. */
-TEST(cholesky_lapack)
-{
-	enum { SIZE = 150 };
-	static double full[SIZE][SIZE]; /* in column-major order */
-	void *lapack = dlopen("liblapack.so.3", RTLD_NOW | RTLD_LOCAL);
-	void (*dpotrf)(const char *, const int *, double *, const int *, int *, size_t) = NULL;
-	void *found = lapack ? dlsym(lapack, "dpotrf_") : NULL;
-	if (!found) {
-		puts("no LAPACK is installed");
-		return;
-	}
-	memcpy(&dpotrf, &found, sizeof(dpotrf));
-	for (int plain = 0; plain < 2; plain++) {
-		struct harness *h =
-		    right("workload_cholesky", plain ? "size=150 tile=32 blas=none" : "size=150 tile=32");
-		struct cholesky *m = h->rig.part[LOOM_WORKLOAD].view.global;
-		double worst = 0;
-		for (int pass = 0; pass < 2; pass++) {
-			harness_init(h);
-			if (pass)
-				CU_ASSERT_EQUAL(harness_run(h, &err), 0);
-			for (uint32_t j = 0; j < SIZE; j++)
-				for (uint32_t i = j; i < SIZE; i++) {
-					double *tile = cholesky_tile(m, i / 32, j / 32), x = tile[i % 32 + j % 32 * 32];
-					if (!pass)
-						full[j][i] = x;
-					else if (!(fabs(x - full[j][i]) <= worst))
-						worst = fabs(x - full[j][i]);
-				}
-			int n = SIZE, info = -1;
-			if (!pass)
-				dpotrf("L", &n, &full[0][0], &n, &info, 1);
-			CU_ASSERT_TRUE(pass || info == 0);
-		}
-		CU_ASSERT_TRUE(worst < 1e-13);
-		harness_close(h);
-	}
-	dlclose(lapack);
-}
-
 static void must_be_refused(const char *workload, const char *opts, int code, const char *says)
 {
 	harness_refused(&(struct harness_params){.workload = workload, .workload_opts = opts, .workers = 1}, code,
 			says);
-}
-
-TEST(cholesky_refused)
-{
-	must_be_refused("workload_cholesky", "blas=libnonesuch.so.9", LOOM_ENOENT, "libnonesuch.so.9");
-	must_be_refused("workload_cholesky", "blas=libm.so.6", LOOM_ENOENT, "cblas_dgemm");
 }
 
 /* ---- synthetic ----------------------------------------------------------------------------- */

@@ -29,7 +29,7 @@ uint64_t qos_charge(struct qos_thread *t, enum qos_stage stage)
 uint64_t qos_cpu(const struct service *s)
 {
 	uint64_t sum = 0;
-	for (int i = 0; i < QOS_CLOCKS; i++)
+	for (int i = 0; i < QOS_STAGES; i++)
 		sum += __atomic_load_n(&s->stage_ns[i], __ATOMIC_RELAXED);
 	return sum;
 }

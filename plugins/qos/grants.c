@@ -86,14 +86,6 @@ static int resolve_descriptor(struct service *s, const struct qos_grant *g, stru
 							   "pidfd of a running process");
 }
 
-static int has_files(const struct service *s)
-{
-	for (const struct qos_grant *g = s->grants; g; g = g->next)
-		if (g->is.kind == LOOM_GRANT_FILE)
-			return 1;
-	return 0;
-}
-
 int qos_grants_resolve(struct service *s, const struct loom_layout *layout, const struct loom_segments *segments,
 		       struct loom_error *err)
 {
@@ -115,8 +107,6 @@ int qos_grants_resolve(struct service *s, const struct loom_layout *layout, cons
 		s->grants = g;
 		t->grant[t->grants++] = g; /* qos_grants() has allocated the array for all grants */
 	}
-	if (!rc && s->path.files == 0 && has_files(s))
-		rc = qos_files_open(s, err);
 	return rc;
 }
 
@@ -136,7 +126,6 @@ void qos_grants_free(struct service *s)
 	}
 	for (uint32_t i = 0; i < s->tenants; i++)
 		s->tenant[i].grants = 0;
-	qos_files_close(s);
 	if (s->fault_fd >= 0)
 		close(s->fault_fd);
 	s->fault_fd = -1;

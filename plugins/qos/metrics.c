@@ -93,8 +93,7 @@ void qos_account_begin(struct service *s)
 		s->thread[i].start_clock_ns = clock_of(&s->thread[i]);
 		s->thread[i].start_unreadable = switches_of(&s->thread[i], s->thread[i].start_switches);
 	}
-	qos_files_charge(s, 1);
-	for (int i = 0; i < QOS_CLOCKS; i++)
+	for (int i = 0; i < QOS_STAGES; i++)
 		__atomic_store_n(&s->stage_ns[i], 0, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < s->tenants; i++) {
 		struct qos_tenant *t = &s->tenant[i];
@@ -116,10 +115,8 @@ static int report_cpu(struct service *s, struct loom_report *report, double seco
 {
 	static const char *const name[QOS_STAGES] = {"qos_cpu_top", "qos_cpu_bottom", "qos_cpu_worker",
 						     "qos_cpu_controller"};
-	qos_files_charge(s, 1);
-	uint64_t used = __atomic_load_n(&s->stage_ns[QOS_KERNEL], __ATOMIC_RELAXED), switches[2] = {0};
+	uint64_t used = 0, switches[2] = {0};
 	double machine = seconds * 1e9 * s->machine;
-	METRIC("qos_cpu_kernel", "ns", LESS, used);
 	for (uint32_t i = 0; i < s->threads; i++) {
 		uint64_t now[2];
 		used += clock_of(&s->thread[i]) - s->thread[i].start_clock_ns;

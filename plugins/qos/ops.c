@@ -80,7 +80,7 @@ int qos_lead(void *self, const struct loom_qos_stage *stage, uint32_t n, struct 
 	pthread_mutex_init(&s->serve_lock, NULL);
 	memcpy(s->stage, stage, n * sizeof(*stage));
 	s->stages = n;
-	s->path = (struct loom_qos_path){.size = sizeof(s->path), .files = QOS_FILES_DEFAULT, .batch = 64};
+	s->path = (struct loom_qos_path){.size = sizeof(s->path), .batch = 64};
 	for (uint32_t i = 0; i < n; i++) {
 		if (LOOM_HAS(stage[i].ops, arrange))
 			stage[i].ops->arrange(stage[i].self, &s->path);

@@ -6,13 +6,12 @@
 #include "service.h"
 
 struct arrange_opts {
-	uint32_t notify, sched_class, files, batch, order;
+	uint32_t notify, sched_class, batch, order;
 };
 
 static const char *const arrange_notify[] = {"eventfd", "futex", "poll", "interrupt", "hybrid", NULL};
 static const char *const arrange_class[] = {"nice", "fifo", "other", "idle", NULL};
 static const char *const arrange_order[] = {"arrival", "scan", NULL};
-static const char *const arrange_files[] = {"uring", "pread", NULL};
 
 #define ARRANGE_ROW(S, field, option, opt_type, default_, help_, ...)                              \
 	{                                                                                          \
@@ -30,10 +29,6 @@ static const char *const arrange_files[] = {"uring", "pread", NULL};
 	ARRANGE_ROW(S, sched_class, "class", LOOM_OPT_ENUM, "nice", \
 			 "Scheduling class of the path's threads: nice (-20), fifo (real time), other, or idle. A " \
 			 "class that is not permitted is a warning.", .choices = arrange_class, .section = "qos"), \
-	ARRANGE_ROW(S, files, "files", LOOM_OPT_ENUM, QOS_FILES_NAME, \
-			 "How files are read. uring: by io_uring, all reads of a batch together. pread: by one " \
-			 "system call for each read. Writes are system " \
-			 "calls.", .choices = arrange_files, .section = "qos"), \
 	ARRANGE_ROW(S, batch, "batch", LOOM_OPT_U32, "64", \
 			 "Most requests that are served between two decisions of the policies.", \
 			 .min = 1, .max = QOS_BATCH_MAX, .section = "qos"), \
@@ -47,7 +42,6 @@ static inline void arrange_common(const struct arrange_opts *o, struct loom_qos_
 {
 	path->notify = o->notify;
 	path->sched_class = o->sched_class;
-	path->files = o->files;
 	path->batch = o->batch;
 	path->order = o->order;
 }

@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every qos plug-in contains the service; the first plug-in in the conf's pipeline runs it.
 QOS_SERVICE := $(addprefix $D/,ops.c threads.c doorbell.c event.c interrupt.c bottom_half.c queue.c service_rounds.c services.c \
-  files.c heap.c device_frames.c grants.c completion.c cpu_time.c metrics.c cpuidle.c)
-# Without liburing each read or write of a file is one system call, and 'files = pread' is the default.
-$(if $(URING_FOUND),,$(eval LEFT_OUT += $$(info left out: 'files = uring' of qos: $(URING_WHY); $(URING_MEND))))
-QOS_URING := $(if $(URING_FOUND),-DQOS_URING $(URING_CFLAGS))
+  heap.c device_frames.c grants.c completion.c cpu_time.c metrics.c cpuidle.c)
 QOS_PLUGINS := split monolithic coalesce steer throttle budget
 $(foreach p,$(QOS_PLUGINS),$(eval PLUGINS += qos_$p)\
 $(eval qos_$p_SRC := $D/qos_$p.c $(QOS_SERVICE))\
-$(eval qos_$p_CFLAGS := -I$D $(QOS_URING))\
-$(eval qos_$p_LIBS := $(URING_LIBS)))
+$(eval qos_$p_CFLAGS := -I$D))

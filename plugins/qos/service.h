@@ -9,7 +9,7 @@
  *   bottom_half.c      moves requests from rings to queues, and checks them against the grants of their tenants
  *   queue.c            chooses the request of a tenant that is served next
  *   service_rounds.c   rounds, for each of which the policies choose a tenant
- *   services.c, files.c, heap.c   the services; device_frames.c: the services for memory of GPUs
+ *   services.c, heap.c   the services; device_frames.c: the services for memory of GPUs
  *   completion.c       answers to requests
  *   cpu_time.c, metrics.c, cpuidle.c   CPU time, latency, the metrics of a sample */
 #ifndef QOS_SERVICE_H
@@ -26,7 +26,6 @@
 #define QOS_STAGES_MAX 16u
 
 enum qos_stage { QOS_TOP = 0, QOS_BOTTOM, QOS_WORKER, QOS_CONTROLLER, QOS_STAGES };
-enum { QOS_KERNEL = QOS_STAGES, QOS_CLOCKS }; /* QOS_KERNEL: index in stage_ns[] of io_uring's threads */
 
 /* ---- requests in flight ---- */
 
@@ -177,7 +176,6 @@ struct qos_device_interrupt {
 	uint64_t taken; /* number of requests read from the device's workers, in all samples of this launch */
 };
 
-struct qos_files;
 #define QOS_IDLE_STATES 10 /* the limit of the kernel: CPUIDLE_STATE_MAX */
 /* Idle time of the path's cores, from the kernel's counters. */
 struct qos_idle {
@@ -202,7 +200,6 @@ struct service {
 	uint32_t granted_count;
 	struct qos_grant *grants; /* list of the resolved grants, while the service runs */
 	int fault_fd; /* a userfaultfd; -1: there is no demand buffer in host memory */
-	struct qos_files *files; /* NULL: reads do not use io_uring */
 	struct loom_interrupt *line[LOOM_MAX_DEVICES]; /* [device]: copies to and from its memory; NULL: not needed */
 	struct qos_deferred deferred[QOS_BATCH_MAX];
 	uint32_t deferred_count;
@@ -241,7 +238,7 @@ struct service {
 	int timed;             /* 1: a policy moderates interrupts */
 	int by_count;             /* 1: a GPU is in the stack, so the host compares counts: service.dev.h */
 	/* Statistics. The serving thread writes them, except stage_ns, which is atomic. */
-	uint64_t stage_ns[QOS_CLOCKS]; /* [enum qos_stage or QOS_KERNEL]: CPU time */
+	uint64_t stage_ns[QOS_STAGES]; /* [enum qos_stage]: CPU time */
 	uint64_t body_ns, filled, served, dropped, errors, rounds, naps, woken;
 	uint64_t moderated_ns, steered_ns; /* times at which the policies last decided about moderation and steering */
 	uint64_t route; /* a bit per vector; 1: its core takes interrupts */
@@ -397,22 +394,6 @@ void qos_frames_reset(struct qos_grant *g); /* frees all frames; called while no
 /* Serves a request whose grant is in GPU memory, and returns 1; qos_frames_flush() will complete it. Else returns 0. */
 int qos_frames_add(struct service *s, struct qos_call *call);
 void qos_frames_flush(struct service *s, struct qos_tenant *tenant);
-
-/* ---- files.c: submits the reads of a round together */
-#ifdef QOS_URING
-#define QOS_FILES_DEFAULT 0 /* value of loom_qos_path.files */
-#define QOS_FILES_NAME "uring"
-#else
-#define QOS_FILES_DEFAULT 1
-#define QOS_FILES_NAME "pread"
-#endif
-int qos_files_open(struct service *s, struct loom_error *err);
-void qos_files_close(struct service *s);
-/* Takes a read of a file, and returns 1; qos_files_flush() will complete it. Returns 0 if it has not taken the request. */
-int qos_files_add(struct service *s, struct qos_call *call);
-void qos_files_flush(struct service *s, struct qos_tenant *tenant);
-/* Charges the CPU time of io_uring's threads since the last call, and returns it. all: 1: find new threads first. */
-uint64_t qos_files_charge(struct service *s, int all);
 
 /* ---- heap.c */
 int qos_heap_open(const struct loom_host *host, struct qos_heap *h, uint64_t bytes);

@@ -97,15 +97,10 @@ static uint32_t next_tenant(struct service *s)
 
 /* ---- a round ---- */
 
-/* Returns 1 if a flush completes the call later, together with other calls of its kind. Else the call is a fence (queue.c):
- * completes the pending calls first, and returns 0. */
+/* Returns 1 if qos_frames_flush() completes the call later, together with other calls of its kind. Else the call is a
+ * fence (queue.c): completes the pending calls first, and returns 0. */
 static int defer(struct service *s, struct qos_tenant *tenant, struct qos_call *call)
 {
-	if (qos_files_add(s, call)) {
-		qos_frames_flush(s, tenant);
-		return 1;
-	}
-	qos_files_flush(s, tenant);
 	if (qos_frames_add(s, call))
 		return 1;
 	qos_frames_flush(s, tenant);
@@ -136,7 +131,6 @@ static uint32_t serve_some(struct service *s, struct qos_tenant *tenant, uint32_
 		if ((cpu_ns && now - begin >= cpu_ns) || qos_has_request_of(s, s->wake_mask))
 			break;
 	}
-	qos_files_flush(s, tenant);
 	qos_frames_flush(s, tenant);
 	s->body_ns += qos_now() - body;
 	return n;
@@ -188,7 +182,7 @@ static void serve_round(struct qos_thread *t, uint64_t now)
 	most = most < round.requests ? most : round.requests;
 	most = most < QOS_BATCH_MAX ? most : QOS_BATCH_MAX;
 	uint32_t served = serve_some(s, tenant, (uint32_t)most, now, round.cpu_ns);
-	uint64_t spent = qos_charge(t, QOS_WORKER) + qos_files_charge(s, 0);
+	uint64_t spent = qos_charge(t, QOS_WORKER);
 	tenant->cpu_ns += spent;
 	s->rounds++;
 	load.cpu_ns = qos_cpu(s);

@@ -42,7 +42,6 @@ enum class {
 	FUTEX,
 	USERFAULTFD,
 	IOCTL,
-	URING,
 	SYSCALL,
 	OPEN,
 	READ,
@@ -58,7 +57,7 @@ enum class {
 };
 static const char *const names[] = {
     "malloc", "mmap",	 "memfd",   "thread", "eventfd", "epoll", "futex",
-    "userfaultfd", "ioctl", "uring", "syscall", "open", "read", "write",
+    "userfaultfd", "ioctl", "syscall", "open", "read", "write",
     "fork", "socket", "poll", "wait", "prctl", "ftruncate", "rename",
 };
 
@@ -470,19 +469,6 @@ EXPORT long syscall(long number, ...)
 		next = (__typeof__(syscall) *)dlsym(RTLD_NEXT, "syscall");
 	return FAILS(class) ? -1 : next(number, a, b, c, d, e, f);
 }
-
-/* liburing makes system calls itself and returns -errno. A plug-in loads liburing after this library was loaded. */
-#define RING(name, params, args)                                                                   \
-	int name params;                                                                           \
-	EXPORT int name params                                                                     \
-	{                                                                                          \
-		void *lib = dlopen("liburing.so.2", RTLD_LAZY | RTLD_NOLOAD);                      \
-		__typeof__(name) *next = (__typeof__(name) *)dlsym(lib, #name);                    \
-		return FAILS(URING) || !next ? -(how ? how : ENOSYS) : next args;                  \
-	}
-struct io_uring;
-RING(io_uring_queue_init, (unsigned n, struct io_uring *r, unsigned flags), (n, r, flags))
-RING(io_uring_register_iowq_max_workers, (struct io_uring * r, unsigned *most), (r, most))
 
 /* ---- files ----------------------------------------------------------------------------------- */
 

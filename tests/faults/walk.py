@@ -16,13 +16,13 @@ import pace
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-CLASSES = ('malloc mmap memfd thread eventfd epoll futex userfaultfd ioctl uring syscall open read write fork '
+CLASSES = ('malloc mmap memfd thread eventfd epoll futex userfaultfd ioctl syscall open read write fork '
            'socket poll wait prctl ftruncate rename').split()  # as in shim.c
 # The errors of the calls of a class. With ',on' all later calls fail, too.
 HOWS = {
     'malloc': ['ENOMEM', 'ENOMEM,on'], 'mmap': ['ENOMEM'], 'memfd': ['EMFILE', 'ENOSYS,on'], 'thread': ['EAGAIN'],
     'eventfd': ['EMFILE', 'ENOSYS,on'], 'epoll': ['ENOMEM', 'ENOSYS,on'], 'futex': ['ENOSYS', 'ENOSYS,on'],
-    'userfaultfd': ['EPERM', 'ENOSYS,on'], 'ioctl': ['EINVAL', 'EPERM,on'], 'uring': ['ENOSYS', 'ENOMEM'],
+    'userfaultfd': ['EPERM', 'ENOSYS,on'], 'ioctl': ['EINVAL', 'EPERM,on'],
     'syscall': ['ENOSYS', 'ENOSYS,on'], 'open': ['EMFILE', 'EINTR'], 'read': ['EIO', 'EINTR', 'short'],
     'write': ['ENOSPC', 'EINTR', 'short', 'EPIPE', 'EIO'], 'fork': ['EAGAIN'], 'socket': ['ENOBUFS', 'EPIPE'],
     'poll': ['EINTR', 'ENOMEM'], 'wait': ['EINTR', 'ECHILD'], 'prctl': ['EPERM'], 'ftruncate': ['ENOSPC'],

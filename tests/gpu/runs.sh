@@ -44,10 +44,6 @@ rows = 16
 block = 4
 [workload.makespan]
 mean = 2us
-[workload.cholesky]
-size = 200
-tile = 16
-blas = none
 END
 
 detector=counter
@@ -583,7 +579,16 @@ noncoherent_runs() {
 		done
 		run static memset 0 verified none --set transport.use=$transport "$@"
 	done
-	run mgws cholesky 0 verified none --set transport.use=p2p "$@"
+	# Tasks of a lattice, each of which waits for its two predecessors.
+	awk 'BEGIN {
+		printf "{\"format\": \"gpuloom-costs\", \"tasks\": ["
+		for (i = 0; i < 400; i++)
+			printf "%s{\"id\": %d, \"cost\": 1000, \"after\": [%s%s%s]}", i ? ", " : "", i, i % 20 ? i - 1 : "",
+				i % 20 && i >= 20 ? ", " : "", i >= 20 ? i - 20 : ""
+		print "]}"
+	}' >"$tmp/lattice.json"
+	run mgws makespan 0 verified none --set transport.use=p2p --set workload.makespan.law=trace \
+		--set workload.makespan.trace="$tmp/lattice.json" "$@"
 	# The timeline has both devices, even if one of them was never busy.
 	run mgws uts 0 verified none --set transport.use=p2p "$@" --trace "$tmp/trace.json" --json "$tmp/traced.json"
 	grep -q "\"device.$device:0.model\":.*\"no GPU\"" "$tmp/traced.json" || fail "the result does not name the model of the GPU"

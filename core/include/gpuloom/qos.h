@@ -110,12 +110,10 @@ enum loom_qos_class { LOOM_QOS_NICE = 0, LOOM_QOS_FIFO, LOOM_QOS_OTHER, LOOM_QOS
 struct loom_qos_path {
 	size_t size;
 	uint32_t halves, notify, sched_class;
-	uint32_t files;    /* 0: file services use io_uring; 1: they use pread and pwrite */
 	uint32_t mask;     /* 1: no interrupts while requests wait or are served */
 	uint32_t batch;    /* number of requests that are served between two calls of the policies */
-	uint64_t cores;    /* bit n: core n may serve requests; 0: all cores of the process may */
 	uint32_t order;    /* order of service: enum loom_qos_order */
-	uint32_t reserved;
+	uint64_t cores;    /* bit n: core n may serve requests; 0: all cores of the process may */
 };
 
 /* The state of a tenant's queue when a policy is called. */

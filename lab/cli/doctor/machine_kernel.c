@@ -24,12 +24,6 @@ static void call_row(loom__doctor_fn *row, void *arg, const char *topic, int fd,
 	row(arg, topic, "no", found, fix);
 }
 
-static int open_queue(void)
-{
-	uint64_t params[15] = {0}; /* struct io_uring_params with all members 0; it has 120 bytes in all kernels */
-	return (int)syscall(SYS_io_uring_setup, 2u, params);
-}
-
 static void pressure_row(loom__doctor_fn *row, void *arg)
 {
 	char line[128];
@@ -61,8 +55,5 @@ void loom__kernel_rows(loom__doctor_fn *row, void *arg)
 	call_row(row, arg, "pidfd", (int)syscall(SYS_pidfd_open, getpid(), 0u),
 		 "dead worker processes are detected at once",
 		 "use Linux 5.3 or later, outside of a sandbox");
-	call_row(row, arg, "io_uring", open_queue(), "queues can be set up",
-		 "sysctl kernel.io_uring_disabled=0, or let the container's seccomp profile pass "
-		 "it");
 	pressure_row(row, arg);
 }

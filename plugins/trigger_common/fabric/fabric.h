@@ -17,7 +17,6 @@ struct fabric_context {
 struct fabric_want {
 	const char *provider; /* "auto", "tcp", or libfabric's name of a provider with '+' in place of ';' */
 	const char *address;  /* address of the interface; "": loopback if all ranks are on one host */
-	uint32_t trigger;     /* 1: libfabric's own triggered operations are needed */
 	uint32_t devices;     /* 1: operations also use device memory that the host cannot access */
 	/* 1: workers access the memory of other ranks (nic_rma_start()). If it is 1, provider = auto does not choose
 	 * shm. */
@@ -62,8 +61,6 @@ struct fabric {
 /* start() and notify() return 0 for an operation in flight. An event with `context` follows when it ends. LOOM_EAGAIN:
  * there was no room, so call again. Other codes mean that the operation has failed, and *status is a positive errno. */
 struct fabric_ops {
-	/* Closes only the endpoint. Afterwards no operation ends, and the provider's threads change no counter. */
-	void (*stop)(struct fabric *f);
 	void (*close)(struct fabric *f);
 	/* Registers the segments of this rank, and collects the keys of the other ranks' segments. Called once. */
 	int (*share)(struct fabric *f, const struct loom_segments *segments, struct loom_error *err);
@@ -93,24 +90,6 @@ struct fabric_ops {
 int fabric_ofi_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
 		    struct loom_error *err);
 const char *fabric_strerror(int status);
-
-/* fabric_work.c: deferred work, for want->trigger. libfabric itself defers an operation until a counter of libfabric
- * has reached a threshold. */
-struct fabric_counter;
-struct fabric_counter *fabric_counter_open(struct fabric *f); /* returns NULL on failure */
-void fabric_counter_close(struct fabric_counter *c);          /* NULL is legal; pending operations are lost */
-void fabric_counter_add(struct fabric_counter *c, uint64_t n);
-/* Makes progress. Returns the number of operations that have completed, and sets *failed to the number of operations
- * that have failed. */
-uint64_t fabric_counter_read(struct fabric_counter *c, uint64_t *failed);
-struct fabric_work { /* must not move until its operation is complete; events have its address as context */
-	void *internal[48];
-};
-/* Defers an operation until the counter `fired` has reached `threshold`. Then the operation runs and adds one to the
- * counter `done`. A failure causes an event on this rank, but success causes none. The arrival of the data causes an
- * event at the target. Returns the same as start(). */
-int fabric_defer(struct fabric *f, const struct fabric_io *io, uint64_t threshold, struct fabric_counter *fired,
-		 struct fabric_counter *done, struct fabric_work *work, int *status);
 
 static inline uint64_t fabric_type_bytes(uint32_t type)
 {

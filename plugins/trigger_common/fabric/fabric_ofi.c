@@ -89,19 +89,12 @@ static int share(struct fabric *of, const struct loom_segments *segments, struct
 	return rc || !any_staged(f) ? rc : fabric_staged_open(f, segments, err);
 }
 
-void fabric_ofi_stop(struct fabric *of)
-{
-	struct fabric_ofi *f = fabric_ofi(of);
-	if (f->ep)
-		fi_close(&f->ep->fid);
-	f->ep = NULL;
-}
-
 void fabric_ofi_close(struct fabric *of)
 {
 	struct fabric_ofi *f = fabric_ofi(of);
 	const struct loom_host *host = of->host;
-	fabric_ofi_stop(of);
+	if (f->ep)
+		fi_close(&f->ep->fid);
 	for (uint32_t i = 1; i < f->segments; i++)
 		if (f->local[i].mr)
 			fi_close(&f->local[i].mr->fid);
@@ -227,14 +220,13 @@ static int may_sleep(struct fabric *of)
 	return !(f->staging && fabric_staged_busy(f)) && fi_trywait(f->fabric, &cq, 1) == FI_SUCCESS;
 }
 
-const struct fabric_ops fabric_ofi_ops = {.stop = fabric_ofi_stop,
-				   .close = fabric_ofi_close,
-				   .share = share,
-				   .check = check,
-				   .staged = staged,
-				   .can_add = can_add,
-				   .start = start,
-				   .notify = notify_only,
-				   .cancel = cancel,
-				   .poll = take_events,
-				   .may_sleep = may_sleep};
+const struct fabric_ops fabric_ofi_ops = {.close = fabric_ofi_close,
+					  .share = share,
+					  .check = check,
+					  .staged = staged,
+					  .can_add = can_add,
+					  .start = start,
+					  .notify = notify_only,
+					  .cancel = cancel,
+					  .poll = take_events,
+					  .may_sleep = may_sleep};

@@ -70,7 +70,6 @@ struct fabric_ofi {
 
 int fabric_ofi_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
 		    struct loom_error *err);
-void fabric_ofi_stop(struct fabric *f);
 void fabric_ofi_close(struct fabric *f);
 extern const struct fabric_ops fabric_ofi_ops; /* defined in fabric_ofi.c */
 

@@ -61,16 +61,14 @@ static void full_name(const char *name, char *out, size_t size)
 			*c = ';';
 }
 
-static struct fi_info *get_info(const struct fabric_want *want, const char *provider, const char *address,
-			   int atomics, int devices, int *code)
+static struct fi_info *get_info(const char *provider, const char *address, int atomics, int devices, int *code)
 {
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
 	if (!hints) {
 		*code = -FI_ENOMEM;
 		return NULL;
 	}
-	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | (atomics ? FI_ATOMIC : 0) |
-		      (want->trigger ? FI_TRIGGER : 0) | (devices ? FI_HMEM : 0);
+	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | (atomics ? FI_ATOMIC : 0) | (devices ? FI_HMEM : 0);
 	hints->mode = 0;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
@@ -235,13 +233,12 @@ static int try_provider(const struct loom_host *host, const struct fabric_want *
 	 * provider shm does not have them together with FI_HMEM. */
 	for (int variant = want->devices ? 0 : 2; variant < 4 && !f->info; variant++) {
 		f->hmem = variant < 2;
-		f->info = get_info(want, provider, address, variant % 2 == 0, f->hmem, &code);
+		f->info = get_info(provider, address, variant % 2 == 0, f->hmem, &code);
 	}
 	if (f->info && !provider[0]) /* the name is empty, so libfabric has chosen */
 		snprintf(f->is.name, sizeof(f->is.name), "%s", f->info->fabric_attr->prov_name);
 	if (code)
-		snprintf(why, TEXT, "libfabric offers no such endpoint%s: %s",
-			 want->trigger ? " with triggered operations" : "", fi_strerror(-code));
+		snprintf(why, TEXT, "libfabric offers no such endpoint: %s", fi_strerror(-code));
 	else
 		code = open_endpoint(f, (int)want->sleep, why);
 	int rc = all_agree(host, !code, err);
@@ -310,7 +307,6 @@ static int open_any(const struct loom_host *host, const struct fabric_want *want
 {
 	static const char *const on_one_host[] = {"shm", "tcp", "net", "sockets", NULL};
 	static const char *const on_many_hosts[] = {"tcp", "net", "sockets", NULL};
-	static const char *const triggered[] = {"sockets", NULL};
 	const char *named[] = {want->provider, NULL};
 	if (loads_foreign_code())
 		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
@@ -322,7 +318,6 @@ static int open_any(const struct loom_host *host, const struct fabric_want *want
 	const char *address = *want->address ? want->address : same ? "127.0.0.1" : "";
 	int automatic = !strcmp(want->provider, "auto");
 	const char *const *first = !automatic           ? named
-				   : want->trigger      ? triggered
 				   : same && !want->rma ? on_one_host
 							: on_many_hosts,
 			  *const *candidate = first;

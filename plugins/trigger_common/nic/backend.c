@@ -12,17 +12,11 @@ int nic_open_fabric(struct nic *nic, int rma, struct loom_error *err)
 	int sim = !strcmp(o->provider, "sim") || (LOOM_HAS(nic->host, job) && !strcmp(o->provider, "auto"));
 	struct fabric_want want = {.provider = o->provider,
 				   .address = o->address,
-				   .trigger = (uint32_t)nic->ops->needs_trigger,
 				   .devices = o->memory == NIC_DEVICE_MEMORY,
 				   .rma = (uint32_t)rma,
 				   .sleep = o->wait == NIC_SLEEP,
 				   .staged = o->copies == NIC_STAGED_COPIES,
 				   .piece = o->piece};
-	if (sim && want.trigger)
-		return LOOM_FAIL(
-		    nic->host, err, LOOM_ENOTSUP,
-		    "provider = sim: the simulated network has no triggered operations of its own: choose another "
-		    "trigger");
 	int rc = sim ? simnet_open(nic->host, &o->net, &nic->fabric, err) :
 		       fabric_ofi_open(nic->host, &want, &nic->fabric, err);
 	if (!rc)

@@ -41,12 +41,6 @@ int nic_open(struct nic *nic, const struct loom_host *host, const struct nic_opt
 void nic_close(struct nic *nic)
 {
 	const struct loom_host *host = nic->host;
-	/* Stops the endpoint first, because the thread of the sockets provider may still add to a counter that
-	 * ops->close() closes. */
-	if (nic->fabric)
-		nic->fabric->ops->stop(nic->fabric);
-	if (nic->own && nic->ops->close)
-		nic->ops->close(nic);
 	if (nic->fabric)
 		nic->fabric->ops->close(nic->fabric);
 	nic->fabric = NULL;
@@ -106,8 +100,6 @@ void nic_fail(struct nic *nic, int code, const char *fmt, ...)
 
 void nic_count(struct nic *nic, uint64_t tag, uint64_t n, uint64_t argument)
 {
-	if (nic->ops->count)
-		nic->ops->count(nic, tag, n);
 	if (list_count(&nic->list, tag, n, argument))
 		nic_fail(nic, LOOM_EFULL, "tag %#llx finds no counter: %u tags are in use; %s", (unsigned long long)tag,
 			 nic->list.counters, nic_raise("tags", nic_more_tags(&nic->table, &nic->needs)));
@@ -241,7 +233,7 @@ static void arrive(struct nic *nic, uint64_t index)
 	if (count >= 0)
 		__atomic_store_n(&a->count, count + 1, __ATOMIC_RELEASE);
 	nic->arrivals++;
-	if (nic->counts_arrivals || nic->ops->count)
+	if (nic->counts_arrivals)
 		nic_count(nic, LOOM_TAG_ARRIVAL(index), 1, 0);
 }
 
@@ -249,7 +241,7 @@ static void arrive(struct nic *nic, uint64_t index)
  * list. */
 void nic_count_arrivals(struct nic *nic)
 {
-	for (uint64_t i = 1; !nic->counts_arrivals && !nic->ops->count && i < nic->shape.arrivals; i++) {
+	for (uint64_t i = 1; !nic->counts_arrivals && i < nic->shape.arrivals; i++) {
 		int64_t n = __atomic_load_n(&arrival(nic, i)->count, __ATOMIC_RELAXED);
 		if (n > 0)
 			nic_count(nic, LOOM_TAG_ARRIVAL(i), (uint64_t)n, 0);
@@ -411,8 +403,6 @@ static uint32_t reap(struct nic *nic)
 			continue;
 		if (e[i].what == FABRIC_ARRIVED)
 			arrive(nic, e[i].notify);
-		else if (nic->ops->event && nic->ops->event(nic, e[i].context, status))
-			continue;
 		else if (e[i].context)
 			done(nic, (struct nic_request *)e[i].context, status);
 		else

@@ -117,12 +117,12 @@ struct nic_request {
 struct nic;
 struct nic_rma_state;
 
-/* The ops by which a trigger plug-in passes fires to the NIC. Only poll() and drained() are mandatory. extra(), start()
- * and close() are called while the engine does not run. The caller of the other ops holds nic.lock; only the agent,
+/* The ops by which a trigger plug-in passes fires to the NIC. Only poll() and drained() are mandatory. extra() and
+ * start() are called while the engine does not run. The caller of the other ops holds nic.lock; only the agent,
  * which runs the engine under virtual time, does not hold it. */
 struct nic_ops {
 	const char *name;
-	int has_fifo, has_record, needs_trigger;
+	int has_fifo, has_record;
 	int by_stream; /* 1: the front end of the device reports ends of kernels to the NIC; 0: the host does */
 	int adds; /* 1: workers of all devices add to the same words, which non-coherent devices cannot do */
 	const char *counter; /* error text that says why counting = device is refused; NULL: it is accepted */
@@ -138,20 +138,14 @@ struct nic_ops {
 		    struct loom_error *err);
 	/* Called after a post with this tag was added to nic.list. */
 	void (*posted)(struct nic *nic, uint64_t tag);
-	/* Called before nic_count() adds n to the tag in nic.list. */
-	void (*count)(struct nic *nic, uint64_t tag, uint64_t n);
 	/* Takes the fires of workers. Returns 0 if there were none, else a positive number. */
 	uint32_t (*poll)(struct nic *nic);
 	/* Returns 1 when every fire has been taken. Called when no worker runs, so it also takes the fires that workers
 	 * recorded for the end of their kernel. */
 	int (*drained)(struct nic *nic);
-	/* Handles an event whose context is not an element of nic.request. Returns 1 if the event belongs to the
-	 * plug-in. status: 0, or the error with which the operation failed. */
-	int (*event)(struct nic *nic, const void *context, int status);
 	/* Returns 1 if the plug-in has operations in flight or waiting that nic.in_flight does not count. */
 	int (*busy)(struct nic *nic);
 	int (*start)(struct nic *nic, struct loom_error *err);
-	void (*close)(struct nic *nic); /* nic.own still exists; the endpoint has stopped, the fabric is not closed */
 };
 
 struct nic {

@@ -23,10 +23,6 @@ int nic_policy_create(const struct loom_host *host, const void *opts, const stru
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 				 "%s: counting = device: %s: set counting = nic, or choose trigger gputn", ops->name,
 				 ops->counter);
-	if (((const struct nic_opts *)opts)->memory == NIC_DEVICE_MEMORY && ops->needs_trigger)
-		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
-				 "%s: memory = device: the provider starts operations by itself, without a copy: set "
-				 "memory = host, or choose trigger gputn", ops->name);
 	struct nic *nic = host->alloc(host, sizeof(*nic));
 	if (!nic)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", ops->name);

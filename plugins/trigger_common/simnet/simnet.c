@@ -45,9 +45,6 @@ struct simnet {
 	struct simnet_op *all; /* all operations, protected by `lock` */
 };
 
-const char *const simnet_routings[] = {"minimal", "valiant", NULL};
-const char *const simnet_sharings[] = {"queue", "fair", NULL};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct simnet *networks;
 
@@ -58,7 +55,6 @@ static void simnet_free(struct simnet *n)
 	while (n->all) {
 		struct simnet_op *x = n->all;
 		n->all = x->all;
-		wire_forget(&x->message);
 		free(x);
 	}
 	free(n->port);
@@ -131,7 +127,7 @@ static struct simnet_op *take_op(struct simnet_port *p)
 		p->net->all = x;
 		pthread_mutex_unlock(&lock);
 	}
-	*x = (struct simnet_op){.from = p, .message.flow = x->message.flow, .all = x->all};
+	*x = (struct simnet_op){.from = p, .all = x->all};
 	return x;
 }
 
@@ -386,15 +382,11 @@ static void begin(struct fabric *f)
 	wire_begin(&port_of(f)->wire);
 }
 
-static void stop(struct fabric *f)
-{
-	attach(f, NULL, NULL);
-}
-
 static void simnet_close(struct fabric *f)
 {
 	struct simnet_port *p = port_of(f);
 	const struct loom_host *host = f->host;
+	attach(f, NULL, NULL);
 	pthread_mutex_lock(&lock);
 	leave(p);
 	pthread_mutex_unlock(&lock);
@@ -404,18 +396,17 @@ static void simnet_close(struct fabric *f)
 	host->free(host, p);
 }
 
-static const struct fabric_ops simnet_ops = {.stop = stop,
-					  .close = simnet_close,
-					  .share = share,
-					  .check = check,
-					  .can_add = can_add,
-					  .start = start,
-					  .notify = notify,
-					  .cancel = cancel,
-					  .poll = poll,
-					  .attach = attach,
-					  .due = due,
-					  .begin = begin};
+static const struct fabric_ops simnet_ops = {.close = simnet_close,
+					     .share = share,
+					     .check = check,
+					     .can_add = can_add,
+					     .start = start,
+					     .notify = notify,
+					     .cancel = cancel,
+					     .poll = poll,
+					     .attach = attach,
+					     .due = due,
+					     .begin = begin};
 
 int simnet_open(const struct loom_host *host, const struct simnet_model *model, struct fabric **fabric,
 		struct loom_error *err)

@@ -7,8 +7,6 @@
 #include "../fabric/fabric.h"
 #include "links.h"
 
-extern const char *const simnet_routings[], *const simnet_sharings[];
-
 /* Option rows of the network's model, for a struct S with a field `net` of type struct simnet_model. */
 #define NET_OPT(S, field, opt_type, default_, help_, ...)                                                              \
 	{.name = #field, .dflt = default_, .help = "provider = sim: " help_, .offset = offsetof(S, net.field),          \
@@ -34,22 +32,10 @@ extern const char *const simnet_routings[], *const simnet_sharings[];
 		NET_OPT(S, sim_hosts_per_leaf, LOOM_OPT_U32, "0", \
 				 "hosts of a leaf switch in a tree of two levels. 0: one switch for all.", \
 				 .max = 65536, .section = "trigger"), \
-		NET_OPT(S, sim_leaves_per_group, LOOM_OPT_U32, "0", \
-				 "leaf switches in a group of a dragonfly. Each has a link to each other switch of " \
-				 "its group, and each group has links to each other group. 0: no groups, upper " \
-				 "switches connect the leaf switches.", .max = 65536, .section = "trigger"), \
 		NET_OPT(S, sim_uplinks, LOOM_OPT_U32, "1", \
-				 "links from each leaf switch of a tree to the upper switches, or from one group to " \
-				 "another. A pair of hosts always takes the same link.", \
+				 "links from each leaf switch to the upper switches. A pair of hosts always takes the same " \
+				 "link.", \
 				 .min = 1, .max = 1024, .section = "trigger"), \
-		NET_OPT(S, sim_routing, LOOM_OPT_ENUM, "minimal", \
-				 "routing between groups. minimal: by the link between the two. valiant: through a " \
-				 "third group, drawn for each message.", \
-				 .choices = simnet_routings, .section = "trigger"), \
-		NET_OPT(S, sim_sharing, LOOM_OPT_ENUM, "queue", \
-				 "how several messages share a link. queue: one after the other. fair: all at once, " \
-				 "with equal shares as far as they can use them; the simulation takes longer with " \
-				 "more messages.", .choices = simnet_sharings, .section = "trigger"), \
 		NET_OPT(S, sim_hop, LOOM_OPT_TIME, "100ns", \
 				 "latency of each further switch.", .max = 1e9, .section = "trigger"), \
 		NET_OPT(S, sim_jitter, LOOM_OPT_TIME, "0", \

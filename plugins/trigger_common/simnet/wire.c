@@ -11,20 +11,6 @@
 #define LOCAL_NS 300u /* latency between ranks of one host */
 #define LOCAL_BYTES_PER_NS 50u
 
-enum stage {
-	WHOLE,
-	FIRST_BYTE,
-	LAST_BYTE
-/* The event for which a message waits. WHOLE: its arrival. With sim_sharing = fair, FIRST_BYTE and later LAST_BYTE: the
- * arrival of its first byte or of its last byte. */
-};
-
-struct wire_flow { /* with sim_sharing = fair: the flow of a message */
-	struct link_flow flow; /* first member */
-	struct wire_message *message;
-	struct wire_port *to;
-};
-
 struct wire {
 	const struct simnet_model *model;
 	uint32_t ranks, attached; /* number of ranks; number of attached ports, protected by `lock` */
@@ -58,9 +44,6 @@ static int fill(struct wire *w, const struct loom_host *host, struct loom_error 
 	w->dead[0] = w->dead[1] = UINT32_MAX;
 	if (*m->sim_dead && parse_pair(m->sim_dead, w->dead))
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_dead = %s: name two ranks, as in 0-3", m->sim_dead);
-	if (m->sim_leaves_per_group && !m->sim_hosts_per_leaf)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_leaves_per_group = %u: set sim_hosts_per_leaf, too",
-				 m->sim_leaves_per_group);
 	w->links = links_create(m, hosts);
 	return w->links
 		   ? 0
@@ -103,11 +86,6 @@ void wire_close(struct wire_port *p)
 	p->due = (struct heap){0};
 }
 
-void wire_forget(struct wire_message *x)
-{
-	free(x->flow);
-}
-
 /* ---- events ------------------------------------------------------------------------------------------ */
 
 static uint64_t now_of(const struct wire_port *p)
@@ -115,21 +93,19 @@ static uint64_t now_of(const struct wire_port *p)
 	return p->clock->now_ns(p->clock);
 }
 
-/* Adds a message to a heap of events. seat: where the heap stores the index of the event, or NULL. Called by the thread
- * of port p. */
-static void insert(struct wire_port *p, struct heap *h, struct wire_message *x, uint64_t due, uint32_t *seat)
+/* Adds a message to a heap of events. Called by the thread of port p. */
+static void insert(struct wire_port *p, struct heap *h, struct wire_message *x, uint64_t due)
 {
 	if (heap_make_room(h, h->live + 1))
 		p->lost_memory = 1;
 	else
-		heap_add(h, (struct heap_entry){.due = due, .turn = x->turn, .what = x, .slot = seat});
+		heap_add(h, (struct heap_entry){.due = due, .turn = x->turn, .what = x});
 }
 
 void wire_put(struct wire_port *p, struct wire_message *x, uint64_t due)
 {
-	x->stage = WHOLE;
 	x->lost = 0;
-	insert(p, &p->due, x, due, NULL);
+	insert(p, &p->due, x, due);
 }
 
 uint64_t wire_due(const struct wire_port *p)
@@ -157,46 +133,6 @@ static uint64_t losses(const struct wire *w, uint64_t id, uint32_t from, uint32_
 	return late;
 }
 
-/* Moves the events of the flows in a list to their new ends. */
-static void reschedule(struct link_flow *f)
-{
-	for (; f; f = f->moved) {
-		struct wire_port *to = ((struct wire_flow *)f)->to;
-		heap_move(&to->due, ((struct wire_flow *)f)->message->seat, f->ends);
-		to->clock->wake(to->clock, to->agent, f->ends);
-	}
-}
-
-/* Handles the arrival of a message's first byte. From this time on, the message shares its links. */
-static void begin_flow(struct wire_port *to, struct wire_message *x, uint64_t now)
-{
-	x->stage = LAST_BYTE;
-	x->flow->to = to;
-	x->flow->message = x;
-	insert(to, &to->due, x, LOOM_NEVER, &x->seat);
-	if (to->lost_memory)
-		return;
-	reschedule(links_begin(to->wire->links, &x->flow->flow, now));
-}
-
-/* Sends a message between hosts. Returns the time at which it arrives; with fair sharing, the time at which its first
- * byte arrives. */
-static uint64_t over_links(struct wire *w, struct wire_message *x, uint32_t a, uint32_t b, uint64_t id)
-{
-	struct link_route route = links_route(w->links, a, b, w->model->sim_routing == SIMNET_VALIANT ? loom__mix64(~id) : 0);
-	if (w->model->sim_sharing == SIMNET_QUEUE)
-		return links_queue(w->links, &route, x->begin, x->bytes);
-	if (x->bytes && !x->flow)
-		x->flow = calloc(1, sizeof(*x->flow));
-	x->from->lost_memory |= x->bytes && !x->flow;
-	if (x->bytes && x->flow) {
-		x->stage = FIRST_BYTE;
-		x->flow->flow.route = route;
-		x->flow->flow.left = (double)x->bytes;
-	}
-	return links_enter(w->links, &route, x->begin) + route.latency;
-}
-
 static void route_message(struct wire *w, struct wire_message *x)
 {
 	struct wire_port *to = x->to;
@@ -205,9 +141,13 @@ static void route_message(struct wire *w, struct wire_message *x)
 	x->turn = id;
 	x->lost &= !x->sure;
 	to = x->lost ? x->from : to;
-	due = a == b ? x->begin + LOCAL_NS + x->bytes / LOCAL_BYTES_PER_NS :
-		       over_links(w, x, a, b, id);
-	insert(to, &to->due, x, due + late, NULL);
+	if (a == b) {
+		due = x->begin + LOCAL_NS + x->bytes / LOCAL_BYTES_PER_NS;
+	} else {
+		struct link_route route = links_route(w->links, a, b);
+		due = links_queue(w->links, &route, x->begin, x->bytes);
+	}
+	insert(to, &to->due, x, due + late);
 	to->clock->wake(to->clock, to->agent, due + late);
 }
 
@@ -237,42 +177,30 @@ void wire_send(struct wire_port *from, struct wire_port *to, struct wire_message
 	x->to = to;
 	x->begin = begin;
 	x->bytes = bytes;
-	x->stage = WHOLE;
 	x->lost = 0;
 	if (!w->agent) {
 		route_message(w, x);
 		return;
 	}
 	x->turn = (uint64_t)from->rank << 40 | ++from->sent; /* orders messages of the same time */
-	insert(from, &w->sending, x, begin, NULL);
+	insert(from, &w->sending, x, begin);
 	from->clock->wake(from->clock, w->agent, begin);
 }
 
 struct wire_message *wire_take(struct wire_port *p)
 {
-	while (p->due.live && p->due.at[0].due <= now_of(p)) {
-		struct wire_message *x = heap_take(&p->due);
-		if (x->stage == FIRST_BYTE) {
-			begin_flow(p, x, now_of(p));
-			continue;
-		}
-		if (x->stage == LAST_BYTE)
-			reschedule(links_end(p->wire->links, &x->flow->flow, now_of(p)));
-		return x;
-	}
-	return NULL;
+	return p->due.live && p->due.at[0].due <= now_of(p) ? heap_take(&p->due) : NULL;
 }
 
 /* ---- samples ------------------------------------------------------------------------------------------- */
 
 /* Returns the shortest time in ns that a message takes. This time is the lookahead of the simulation, by which one rank
- * may be ahead of another. With fair sharing it is 0, because the end of one message may change as soon as another
- * message ends. */
+ * may be ahead of another. */
 static uint64_t lookahead(const struct wire *w)
 {
 	const struct simnet_model *m = w->model;
 	uint64_t local = m->sim_ranks_per_host > 1 ? LOCAL_NS : LOOM_NEVER;
-	return m->sim_sharing == SIMNET_FAIR ? 0 : local < m->sim_latency ? local : m->sim_latency;
+	return local < m->sim_latency ? local : m->sim_latency;
 }
 
 void wire_attach(struct wire_port *p, const struct loom_clock *time, struct loom_agent *agent)
@@ -296,7 +224,6 @@ void wire_begin(struct wire_port *p)
 	struct wire *w = p->wire;
 	for (uint32_t i = 0, had = p->due.live; i < had; i++) {
 		struct heap_entry e = p->due.at[i];
-		((struct wire_message *)e.what)->stage = WHOLE;
 		e.due = 0;
 		heap_rise(&p->due, i, e);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes when messages arrive, under virtual time. The model is LogGP (Alexandrov et al., 1995). Ports and links
- * serve messages one at a time, or messages share their rate. The model knows no operations and no memory: a message is
- * a number of bytes from port to port. */
+ * serve messages one at a time. The model knows no operations and no memory: a message is a number of bytes from port to
+ * port. */
 #ifndef TRIGGER_WIRE_H
 #define TRIGGER_WIRE_H
 
@@ -28,11 +28,8 @@ struct wire_message {
 	struct wire_port *from, *to;
 	uint64_t begin, bytes; /* time at which it leaves; its size */
 	uint64_t turn; /* orders messages that are due at the same time */
-	uint32_t seat; /* index of its event in the heap, with sim_sharing = fair */
-	uint8_t stage; /* enum stage in wire.c */
 	uint8_t sure; /* set by the sender: 1 if the message must not be lost */
 	uint8_t lost; /* 1: the message was lost too often, and wire_take() returns it to the sender */
-	struct wire_flow *flow; /* used with sim_sharing = fair */
 };
 
 /* Creates a network. The caller keeps the model. Returns 0, or an error that says what to do. */
@@ -43,7 +40,6 @@ void wire_join(struct wire *w, uint32_t rank, struct wire_port *p);
 /* Sets the clock and the agent of a port, between samples. NULL: none. */
 void wire_attach(struct wire_port *p, const struct loom_clock *time, struct loom_agent *agent);
 void wire_close(struct wire_port *p);
-void wire_forget(struct wire_message *x); /* frees the memory that the wire has attached to a message */
 
 /* Begins a sample. Messages that are still in flight to the port arrive at time 0. */
 void wire_begin(struct wire_port *p);

@@ -4,20 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bfs_packages.h"
 #include "exchange.h"
-
-static const char *const graph_choices[] = {"rmat", "packages", NULL};
+#include "graph.h"
 
 static const struct loom_opt rows[] = {
-	EX_ROWS("12", 4, 22, "graph = rmat: 2^size vertices. Iterations follow from the graph: one per level.",
+	EX_ROWS("12", 4, 22, "2^size vertices of a random graph with few large vertices (R-MAT). Iterations follow from the graph: one per level.",
 		"1"),
-	{.name = "graph", .dflt = "rmat", .type = LOOM_OPT_ENUM, .choices = graph_choices,
-	 .offset = offsetof(struct ex_opts, extra), .size = sizeof(uint32_t),
-	 .help = "rmat: a random graph with few large vertices. packages: the Debian packages of this machine "
-		 "and their dependencies."},
-	LOOM_OPT(struct ex_opts, path, LOOM_OPT_PATH, "/var/lib/dpkg/status",
-		 "With graph = packages: a file in the format of dpkg's status file."),
 	{.name = NULL},
 };
 
@@ -51,28 +43,17 @@ static int find_most(struct ex *x, struct bfs *s, uint32_t workers)
 	return 0;
 }
 
-static int load(struct ex *x, struct bfs *s)
-{
-	const char *why = "has no packages";
-	int rc = x->o->extra[0] ? bfs_packages(&s->g, x->o->path, &why) : graph_rmat(&s->g, x->o->size, 8, x->seed);
-	x->memory[x->allocations++] = s->g.first;
-	x->memory[x->allocations++] = s->g.arc;
-	if (rc == -2 || rc == -3)
-		return LOOM_FAIL(x->host, x->err, LOOM_EUNAVAIL,
-				 "workload_bfs: %s: %s: set path = to a dpkg status file, or graph = rmat", x->o->path,
-				 why);
-	return rc ? EX_NO_MEMORY : 0;
-}
-
 static int plan(struct ex *x)
 {
 	struct bfs *s = x->own;
 	uint32_t workers = x->layout->workers, words = (workers + 63) / 64;
 	if (workers > MOST_WORKERS)
 		return LOOM_FAIL(x->host, x->err, LOOM_EINVAL, "workload_bfs: at most %d workers", MOST_WORKERS);
-	int rc = load(x, s);
+	int rc = graph_rmat(&s->g, x->o->size, 8, x->seed);
+	x->memory[x->allocations++] = s->g.first;
+	x->memory[x->allocations++] = s->g.arc;
 	if (rc)
-		return rc;
+		return EX_NO_MEMORY;
 	s->first = ex_alloc(x, workers + 1ull, 8);
 	s->want = ex_alloc(x, s->g.vertices, 4);
 	uint32_t *queue = ex_alloc(x, s->g.vertices, 4);

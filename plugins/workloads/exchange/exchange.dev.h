@@ -35,7 +35,7 @@ struct ex_ready {
 };
 enum { EX_TAG_BITS = 20 };
 
-/* A worker's block: its log. It has the times of the first EX_INTERVALS waits, for the overlap and the timeline. */
+/* A worker's block: its log. It has the times of the first EX_INTERVALS waits, for the overlap. */
 enum { EX_INTERVALS = 1024, EX_SET = 16 };
 struct ex_interval {
 	uint64_t begin_ns, end_ns;

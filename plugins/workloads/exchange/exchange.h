@@ -13,10 +13,8 @@ enum { EX_CHANNELS = 3 * LOOM_MAX_DEVICES + 8 };
 struct ex_opts {
 	uint32_t size, iterations, tc, tp;
 	double progress;
-	const char *timeline;
 	uint8_t times;
 	uint32_t extra[5]; /* options of the application */
-	const char *path;
 };
 
 #define EX_ROWS(size_default, size_min, size_max, size_help, iterations_default)                    \
@@ -37,10 +35,7 @@ struct ex_opts {
 	LOOM_OPT(struct ex_opts, progress, LOOM_OPT_SHARE, "0%", \
 			 "With times = yes: the moment of a wait, from its begin (0%) to its end (100%), at which " \
 			 "the metrics before_tc and independent_left are taken.", \
-			 .section = "workload.exchange"), \
-	LOOM_OPT(struct ex_opts, timeline, LOOM_OPT_PATH, "", \
-			 "File for the workers' waits of the last sample, in Chrome's trace format. Empty: no file.", \
-			 .flags = LOOM_OPT_TRUST, .section = "workload.exchange")
+			 .section = "workload.exchange")
 
 struct ex;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics from the workers' logs: shares of time, overlap, timeline. wait_share is the share of waiting in the time
- * of the workers that wait. transfer_share is the share of sending in the time of the workers that send (WIC, figure
+/* Metrics from the workers' logs: shares of time, overlap. wait_share is the share of waiting in the time of
+ * the workers that wait. transfer_share is the share of sending in the time of the workers that send (WIC, figure
  * 2).
  *
  * Overlap (WIC, figure 14) is the share of the waiting that other work on the same device hides. Let W be the time in
@@ -12,7 +12,6 @@
  *
  * The polls of a waiter are not work, but take CPU time from it. Warps of a GPU have no CPU time, so with a GPU
  * neither work nor overlap is reported. */
-#include <stdio.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -38,30 +37,6 @@ static uint64_t covered(struct ex_interval *list, uint64_t n)
 		}
 	}
 	return sum;
-}
-
-static void write_timeline(struct ex *x, const struct loom_view *view)
-{
-	FILE *f = x->o->timeline && *x->o->timeline ? fopen(x->o->timeline, "we") : NULL;
-	const char *comma = "";
-	if (!f)
-		return;
-	fputs("[", f);
-	for (uint32_t w = 0; w < x->layout->workers; w++) {
-		const struct ex_log *log = view->worker[w];
-		uint32_t device = ex_device_of(x->layout, w);
-		fprintf(f, "%s\n{\"name\":\"%s\",\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f}",
-			comma, x->app->name, device, w, (double)log->begin_ns / 1e3,
-			(double)(log->end_ns - log->begin_ns) / 1e3);
-		comma = ",";
-		for (uint64_t i = 0; i < ex_logged(log); i++)
-			fprintf(f, ",\n{\"name\":\"wait\",\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f}",
-				device, w, (double)log->wait[i].begin_ns / 1e3,
-				(double)(log->wait[i].end_ns - log->wait[i].begin_ns) / 1e3);
-	}
-	fputs("\n]\n", f);
-	if (fclose(f) != 0)
-		LOOM_LOG(x->host, LOOM_LOG_WARN, x->app->name, "the timeline could not be written");
 }
 
 /* Sums over the workers of a device. */
@@ -147,7 +122,6 @@ void ex_metrics(struct ex *x, const struct loom_view *view)
 			(double)sum.send_ns / (double)sum.producers_ns);
 	if (!gpu)
 		x->host->metric(x->host, x->report, "work_s", "s", LOOM_BETTER_NONE, (double)sum.work_ns / 1e9);
-	write_timeline(x, view);
 	if (x->o->times)
 		ex_times(x, view);
 	/* If some waits are not in the log, the overlap would be wrong. */

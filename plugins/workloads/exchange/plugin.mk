@@ -11,4 +11,4 @@ endef
 $(foreach a,$(EXCHANGE_APPS),$(eval $(call exchange_app,$a)))
 workload_cg_SRC += $D/solver.c
 workload_fe_SRC += $D/solver.c
-workload_bfs_SRC += $D/bfs_packages.c $D/graph.c
+workload_bfs_SRC += $D/graph.c

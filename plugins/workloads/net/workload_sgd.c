@@ -15,31 +15,22 @@
 #define TOLERANCE_TF32 1e-2 /* the same with precision = tf32, whose factors have 11 binary digits */
 #define NEAR_ZERO 1e-6 /* a neuron's sum so near to 0 may have the other sign in float32, and so another derivative */
 #define HELD_OUT 512u  /* number of samples that are not used for training; a multiple of BLOCK */
-#define SQUARE 3u      /* side of the square to which a convolution is applied */
 
 struct sgd_opts {
-	uint32_t network, inputs, filters, layers, width, classes, batch, batches, algorithm, group;
+	uint32_t inputs, layers, width, classes, batch, batches, algorithm, group;
 	uint64_t steps, checked;
 	double rate, accuracy;
 	uint32_t precision;
 	uint8_t overlap, unused[3];
 };
-_Static_assert(sizeof(struct sgd_opts) == 80, "solve() compares the bytes of the struct, so it has no padding");
-enum { SGD_MLP, SGD_CONV };
-
+_Static_assert(sizeof(struct sgd_opts) == 72, "solve() compares the bytes of the struct, so it has no padding");
 enum { SGD_FLOAT, SGD_TF32X3, SGD_TF32 };
 
-static const char *const networks[] = {"mlp", "conv", NULL};
 static const char *const precisions[] = {"float", "tf32x3", "tf32", NULL};
 static const struct loom_opt sgd_rows[] = {
-	LOOM_OPT(struct sgd_opts, network, LOOM_OPT_ENUM, "mlp",
-			 "mlp: fully connected layers. conv: the same after a convolution by squares of 3 by 3 over "
-			 "the inputs, taken as a square image.", .choices = networks),
 	LOOM_OPT(struct sgd_opts, inputs, LOOM_OPT_U32, "64",
-			 "Numbers of a training sample; for conv a square.", .min = 9, .max = 65536),
-	LOOM_OPT(struct sgd_opts, filters, LOOM_OPT_U32, "4",
-			 "network = conv: number of filters.", .min = 1, .max = 256),
-	LOOM_OPT(struct sgd_opts, layers, LOOM_OPT_U32, "2", "Hidden layers, not counting the convolution.", .max = 6),
+			 "Numbers of a training sample.", .min = 9, .max = 65536),
+	LOOM_OPT(struct sgd_opts, layers, LOOM_OPT_U32, "2", "Hidden layers.", .max = 6),
 	LOOM_OPT(struct sgd_opts, width, LOOM_OPT_U32, "64", "Neurons of a hidden layer.", .min = 1, .max = 16384),
 	LOOM_OPT(struct sgd_opts, classes, LOOM_OPT_U32, "8",
 			 "Classes of the training samples.", .min = 2, .max = 1024),
@@ -58,7 +49,7 @@ static const struct loom_opt sgd_rows[] = {
 			 "Whether the gradients of a layer are summed over the ranks while those of the previous "
 			 "layers are computed. no: all at the end."),
 	LOOM_OPT(struct sgd_opts, precision, LOOM_OPT_ENUM, "tf32x3",
-			 "How NVIDIA GPUs from compute capability 8.0 on multiply in fully connected layers. float: by "
+			 "How NVIDIA GPUs from compute capability 8.0 on multiply. float: by "
 			 "ordinary instructions. tf32x3: by tensor cores, with three products of TF32 in place of each "
 			 "product of floats, which is nearly as exact. tf32: with one, whose factors are rounded to 11 "
 			 "binary digits; the check of the loss then has a tolerance of 0.01 (1 + loss) instead of "
@@ -102,23 +93,6 @@ static uint32_t sample_of(const struct sgd_opts *o, uint64_t seed, uint64_t i, f
 	return (uint32_t)(at % o->classes);
 }
 
-/* Returns the index of the input to which weight k of a neuron applies, at a place. */
-static uint32_t input_at(const struct sgd_layer *l, uint32_t place, uint32_t k)
-{
-	uint32_t across = l->side - SQUARE + 1;
-	return l->side ? (place / across + k / SQUARE) * l->side + place % across + k % SQUARE : k;
-}
-
-/* Stores a sample as layer 0 reads it: for each place its inputs, and a 1 for the bias. */
-static void lay_out(const struct sgd_layer *l, const float *inputs, uint32_t bias, float *x)
-{
-	for (uint32_t place = 0; place < l->places; place++, x += l->cols) {
-		for (uint32_t k = 0; k < bias; k++)
-			x[k] = inputs[input_at(l, place, k)];
-		x[bias] = 1;
-	}
-}
-
 /* Returns the number of sample b in a rank's batch. Held-out samples have the numbers of an additional rank. */
 static uint64_t sample_number(const struct sgd_opts *o, uint32_t rank, uint64_t batch, uint64_t b)
 {
@@ -128,7 +102,7 @@ static uint64_t sample_number(const struct sgd_opts *o, uint32_t rank, uint64_t 
 /* Returns the column of the bias in the weights of layer i. */
 static uint32_t bias_of(const struct sgd *s, const struct sgd_opts *o, uint32_t i)
 {
-	return s->layer[i].side ? SQUARE * SQUARE : i ? s->layer[i - 1].rows * s->layer[i - 1].places : o->inputs;
+	return i ? s->layer[i - 1].rows : o->inputs;
 }
 
 static void weights_of(const struct sgd *s, const struct sgd_opts *o, uint64_t seed, uint32_t i, float *weight)
@@ -148,14 +122,9 @@ static uint64_t take(uint64_t *at, uint64_t bytes)
 	return begin;
 }
 
-static struct sgd_layer layer_of(uint32_t rows, uint32_t before, uint32_t side)
+static struct sgd_layer layer_of(uint32_t rows, uint32_t before)
 {
-	uint32_t across = side - SQUARE + 1;
-	struct sgd_layer l = {.rows = rows, .side = side, .places = side ? across * across : 1};
-	l.cols = ((side ? SQUARE * SQUARE : before) + 1 + 7) & ~7u;
-	l.before = l.places * l.cols;
-	l.width = (l.places * rows + 1 + 7) & ~7u;
-	return l;
+	return (struct sgd_layer){.rows = rows, .cols = (before + 1 + 7) & ~7u, .width = (rows + 1 + 7) & ~7u};
 }
 
 /* Returns the value of SGD_PRODUCTS in the device code. */
@@ -170,7 +139,7 @@ static uint32_t summed_rows(const struct sgd_opts *o, const struct loom_host *ho
 			    const struct sgd_layer *l)
 {
 	uint64_t parts = (uint64_t)loom_net_ranks(host) * layout->workers, rows = (l->rows + parts - 1) / parts * parts;
-	return products_of(o, layout) && !l->side && rows <= l->rows + l->rows / 4 ? (uint32_t)rows : l->rows;
+	return products_of(o, layout) && rows <= l->rows + l->rows / 4 ? (uint32_t)rows : l->rows;
 }
 
 /* Returns the head of the state. Sets *all to the bytes of the block for the stack without the state, and *state to
@@ -188,14 +157,10 @@ static struct sgd shape_of(const void *self, const struct loom_layout *layout, u
 			.scale = 1.0f / ((float)o->batch * (float)loom_net_ranks(w->host))};
 	uint64_t at = loom_net_line(sizeof(s)), samples = (uint64_t)o->batches * o->batch;
 	uint32_t before = o->inputs, tag = 1;
-	if (o->network == SGD_CONV)
-		s.layer[s.layers++] = layer_of(o->filters, before, (uint32_t)sqrt(before));
-	for (uint32_t i = 0; i <= o->layers; i++) {
-		before = s.layers ? s.layer[s.layers - 1].places * s.layer[s.layers - 1].rows : before;
-		s.layer[s.layers++] = layer_of(i < o->layers ? o->width : o->classes, before, 0);
-	}
+	for (; s.layers <= o->layers; before = s.layer[s.layers++].rows)
+		s.layer[s.layers] = layer_of(s.layers < o->layers ? o->width : o->classes, before);
 	*all = loom_net_line(sizeof(struct sgd_head));
-	s.sample_at = take(&at, (samples + SGD_SPARE) * s.layer[0].before * sizeof(float));
+	s.sample_at = take(&at, (samples + SGD_SPARE) * s.layer[0].cols * sizeof(float));
 	s.label_at = take(&at, samples * sizeof(uint32_t));
 	s.odds_at = take(&at, o->steps * o->batch * sizeof(struct sgd_odds));
 	for (uint32_t i = 0; i < s.layers; i++) {
@@ -220,16 +185,6 @@ static struct sgd *state_of(const struct loom_view *view)
 {
 	const struct sgd_head *head = view->global;
 	return head->state_at ? (struct sgd *)((char *)view->global + head->state_at) : view->device[0];
-}
-
-static int sgd_check(const struct loom_host *host, const void *opts, struct loom_error *err)
-{
-	const struct sgd_opts *o = opts;
-	uint32_t side = (uint32_t)sqrt(o->inputs);
-	if (o->network == SGD_CONV && side * side != o->inputs)
-		return LOOM_REFUSE(host, err, "inputs", "inputs = %u is no square image, which network = conv needs: choose %u",
-				 o->inputs, (side + 1) * (side + 1));
-	return 0;
 }
 
 static int sgd_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
@@ -269,8 +224,7 @@ static int sgd_constants(void *self, const struct loom_layout *layout, char *tex
 	const struct workload *w = self;
 	const struct sgd_opts *o = w->opts;
 	(void)err;
-	snprintf(text, room, "#define SGD_PRODUCTS %u\n#define SGD_CONVOLUTION %d\n", products_of(o, layout),
-		 o->network == SGD_CONV);
+	snprintf(text, room, "#define SGD_PRODUCTS %u\n", products_of(o, layout));
 	return 0;
 }
 
@@ -287,26 +241,23 @@ static int sgd_init(void *self, const struct loom_layout *layout, const struct l
 	struct sgd_head *head = view->global;
 	uint64_t all, bytes;
 	struct sgd shape = shape_of(self, layout, &all, &bytes);
-	float *inputs = w->host->alloc(w->host, o->inputs * sizeof(float));
-	if (!inputs)
-		return LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory");
+	(void)err;
 	memset(head, 0, all);
 	head->state_at = layout->devices > 1 ? all : 0;
 	struct sgd *s = state_of(view);
 	memset(s, 0, bytes);
 	*s = shape;
 	for (uint64_t i = 0; i < (uint64_t)o->batches * o->batch; i++) {
-		float *x = sgd_floats(s, s->sample_at) + i * s->layer[0].before;
+		float *x = sgd_floats(s, s->sample_at) + i * s->layer[0].cols;
 		uint64_t number = sample_number(o, loom_net_rank(w->host), i / o->batch, i % o->batch);
-		((uint32_t *)((char *)s + s->label_at))[i] = sample_of(o, layout->seed, number, inputs);
-		lay_out(&s->layer[0], inputs, bias_of(s, o, 0), x);
+		((uint32_t *)((char *)s + s->label_at))[i] = sample_of(o, layout->seed, number, x);
+		x[o->inputs] = 1; /* for the bias */
 	}
-	w->host->free(w->host, inputs);
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct sgd_layer *l = &s->layer[i];
 		weights_of(s, o, layout->seed, i, sgd_floats(s, l->weight_at));
 		for (uint32_t b = 0; b < o->batch; b++)
-			sgd_floats(s, l->out_at)[(uint64_t)b * l->width + l->places * l->rows] = 1;
+			sgd_floats(s, l->out_at)[(uint64_t)b * l->width + l->rows] = 1;
 		loom_allreduce_init(&s->sum[i], layout, view->global);
 	}
 	for (uint32_t k = 0; k < layout->workers; k++)
@@ -341,14 +292,11 @@ static void forward(const struct sgd *s, double *const *weight, const double *in
 	memset(near_zero, 0, BLOCK * sizeof(*near_zero));
 	for (uint32_t i = 0; i < s->layers; in = out[i++]) {
 		const struct sgd_layer *l = &s->layer[i];
-		uint32_t bias = l->side ? SQUARE * SQUARE : 0;
-		for (uint32_t e = 0; e < l->places * l->rows; e++) {
-			const double *of = weight[i] + (uint64_t)(e % l->rows) * l->cols;
-			double sum[BLOCK];
-			for (uint32_t b = 0; b < BLOCK; b++)
-				sum[b] = l->side ? of[bias] : 0;
-			for (uint32_t k = 0; k < (l->side ? bias : l->cols); k++) {
-				const double *x = in + (uint64_t)input_at(l, e / l->rows, k) * BLOCK;
+		for (uint32_t e = 0; e < l->rows; e++) {
+			const double *of = weight[i] + (uint64_t)e * l->cols;
+			double sum[BLOCK] = {0};
+			for (uint32_t k = 0; k < l->cols; k++) {
+				const double *x = in + (uint64_t)k * BLOCK;
 				double by = of[k];
 				for (uint32_t b = 0; b < BLOCK; b++)
 					sum[b] += by * x[b];
@@ -359,7 +307,7 @@ static void forward(const struct sgd *s, double *const *weight, const double *in
 			}
 		}
 		for (uint32_t b = 0; b < BLOCK; b++)
-			out[i][(uint64_t)l->places * l->rows * BLOCK + b] = 1;
+			out[i][(uint64_t)l->rows * BLOCK + b] = 1;
 	}
 }
 
@@ -372,7 +320,7 @@ struct sequential {
 
 static int sequential_create(const struct sgd *s, struct sequential *t)
 {
-	uint64_t floats = s->layer[0].before * (uint64_t)BLOCK, most = s->layer[0].before;
+	uint64_t floats = s->layer[0].cols * (uint64_t)BLOCK, most = s->layer[0].cols;
 	for (uint32_t i = 0; i < s->layers; i++) {
 		uint64_t weights = (uint64_t)s->layer[i].rows * s->layer[i].cols;
 		floats += 2 * weights + 2ull * s->layer[i].width * BLOCK;
@@ -385,7 +333,7 @@ static int sequential_create(const struct sgd *s, struct sequential *t)
 		return LOOM_ENOMEM;
 	}
 	double *at = t->in = t->room;
-	at += s->layer[0].before * (uint64_t)BLOCK;
+	at += s->layer[0].cols * (uint64_t)BLOCK;
 	for (uint32_t i = 0; i < s->layers; i++) {
 		uint64_t weights = (uint64_t)s->layer[i].rows * s->layer[i].cols;
 		t->weight[i] = at;
@@ -443,16 +391,16 @@ static void backward(const struct sgd *s, struct sequential *t, uint32_t n, doub
 	for (uint32_t i = s->layers; i-- > 0;) {
 		const struct sgd_layer *l = &s->layer[i];
 		const double *in = i ? t->out[i - 1] : t->in;
-		uint64_t before = (uint64_t)l->before * BLOCK;
+		uint64_t before = (uint64_t)l->cols * BLOCK;
 		for (uint64_t k = 0; k < before && i; k++)
 			t->back[i - 1][k] = 0;
-		for (uint32_t e = 0; e < l->places * l->rows; e++) {
-			uint64_t row = (uint64_t)(e % l->rows) * l->cols;
-			double by[BLOCK], all = 0;
+		for (uint32_t e = 0; e < l->rows; e++) {
+			uint64_t row = (uint64_t)e * l->cols;
+			double by[BLOCK];
 			for (uint32_t b = 0; b < BLOCK; b++)
-				all += by[b] = t->back[i][(uint64_t)e * BLOCK + b];
-			for (uint32_t k = 0; k < (l->side ? SQUARE * SQUARE : l->cols); k++) {
-				uint64_t at = (uint64_t)input_at(l, e / l->rows, k) * BLOCK;
+				by[b] = t->back[i][(uint64_t)e * BLOCK + b];
+			for (uint32_t k = 0; k < l->cols; k++) {
+				uint64_t at = (uint64_t)k * BLOCK;
 				double part[4] = {0}, weight = t->weight[i][row + k];
 				for (uint32_t b = 0; b < BLOCK; b += 4)
 					for (uint32_t j = 0; j < 4; j++)
@@ -462,7 +410,6 @@ static void backward(const struct sgd *s, struct sequential *t, uint32_t n, doub
 				for (uint32_t b = 0; b < BLOCK && back; b++)
 					back[b] += by[b] * weight;
 			}
-			t->gradient[i][row + SQUARE * SQUARE] += l->side ? all : 0;
 		}
 		for (uint64_t k = 0; k < before && i; k++) /* a neuron that is 0 propagates no derivative */
 			t->back[i - 1][k] = in[k] > 0 ? t->back[i - 1][k] : 0;
@@ -696,4 +643,4 @@ NET_CODE_IN(workload_sgd, LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("workload_sgd.dev.
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_sgd", "0.1.0", "Apache-2.0",
 		   "Training of a network on all ranks, gradients summed while others are computed", .opts = sgd_rows,
-		   .opts_size = sizeof(struct sgd_opts), .check = sgd_check, .ops = &sgd_ops, .dev = &workload_sgd_code)
+		   .opts_size = sizeof(struct sgd_opts), .ops = &sgd_ops, .dev = &workload_sgd_code)

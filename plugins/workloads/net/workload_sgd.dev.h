@@ -7,16 +7,14 @@
  * afterwards (allreduce.dev.h). So it can send slices as soon as they are ready. It polls sums in flight while it
  * computes the gradients of the previous layers.
  *
- * A layer is a matrix of `rows` neurons with `cols` weights each. `cols` is a multiple of eight. A fully connected
- * layer is applied once, to all neurons of the layer before it. A convolution is applied at several places of an
- * image, to squares of 3 by 3. A sample stores these squares one after the other. The input is followed by a 1, whose
- * weight is the bias, and by zeros as padding.
+ * A layer is a matrix of `rows` neurons with `cols` weights each. `cols` is a multiple of eight. It is applied to
+ * all neurons of the layer before it. The input is followed by a 1, whose weight is the bias, and by zeros as padding.
  *
  * Forward pass, backward pass and gradients are matrix products. A lane has a tile of the result in registers. So it
  * uses each loaded element for a whole row or column of the tile. On a GPU, SGD_PARTS lanes share a tile: each lane
  * computes a part of each sum, and the parts are added in a fixed order. No result depends on the number of workers.
  *
- * With SGD_PRODUCTS, the warps of an NVIDIA GPU compute the products of fully connected layers by tensor cores. */
+ * With SGD_PRODUCTS, the warps of an NVIDIA GPU compute the products by tensor cores. */
 #ifndef WORKLOAD_SGD_DEV_H
 #define WORKLOAD_SGD_DEV_H
 
@@ -27,12 +25,9 @@
 #endif
 
 /* Number of TF32 products of tensor cores that replace a product of two floats: 3 or 1. 0: tensor cores are not used. The
- * host defines SGD_PRODUCTS, and also SGD_CONVOLUTION: 0 if no layer is a convolution. */
+ * host defines SGD_PRODUCTS. */
 #ifndef SGD_PRODUCTS
 #define SGD_PRODUCTS 0
-#endif
-#ifndef SGD_CONVOLUTION
-#define SGD_CONVOLUTION 1
 #endif
 #define SGD_LAYERS 8u
 #define SGD_POLLS 4u /* upper limit on the parts into which sgd_backward() cuts sgd_back(), with a poll after each */
@@ -69,10 +64,9 @@
 #endif
 
 struct sgd_layer {
-	uint32_t rows, cols; /* cols: a multiple of 8 */
-	uint32_t places;     /* number of places at which the layer is applied to `cols` floats */
-	uint32_t side;	     /* side of the image if the layer is a convolution, else 0 */
-	uint32_t before, width; /* floats of a sample in the input and in the output; multiples of 8 */
+	uint32_t rows, cols; /* cols: floats of a sample in the input; a multiple of 8 */
+	uint32_t width;	     /* floats of a sample in the output; a multiple of 8 */
+	uint32_t unused;
 	/* Offsets in bytes from struct sgd. `back_at`: derivatives of the loss with respect to the neurons' sums. */
 	uint64_t weight_at, out_at, back_at;
 };
@@ -89,7 +83,7 @@ struct sgd {
 	uint64_t steps;
 	float rate, scale;	      /* `scale`: 1 / number of samples of a step on all ranks */
 	uint32_t overlap, reserved;
-	uint64_t sample_at, label_at; /* float [batches][batch][layer[0].before]; uint32_t [batches][batch] */
+	uint64_t sample_at, label_at; /* float [batches][batch][layer[0].cols]; uint32_t [batches][batch] */
 	uint64_t odds_at;	      /* [steps][batch] struct sgd_odds */
 	struct sgd_layer layer[SGD_LAYERS];
 	struct loom_allreduce sum[SGD_LAYERS]; /* allreduces of the layers' gradients */
@@ -277,7 +271,7 @@ LOOM_FN void sgd_inner(const struct sgd_layer *l, uint32_t part, sgd_dot (*sum)[
 			v[k] = *(const sgd_wide *)(weight + k * (uint64_t)l->cols + e);
 		SGD_EACH
 		for (uint32_t j = 0; j < SGD_SAMPLES; j++) {
-			sgd_wide x = *(const sgd_wide *)(in + j * (uint64_t)l->before + e);
+			sgd_wide x = *(const sgd_wide *)(in + j * (uint64_t)l->cols + e);
 			SGD_EACH
 			for (uint32_t k = 0; k < SGD_NEURONS; k++)
 				sum[j][k] = sgd_dot_add(sum[j][k], v[k], x);
@@ -289,16 +283,10 @@ LOOM_FN void sgd_inner(const struct sgd_layer *l, uint32_t part, sgd_dot (*sum)[
  * SGD_TILE_BACK samples by SGD_TILE_COLUMNS columns, and sgd_gradient_warps() 8 neurons by SGD_TILE_COLUMNS columns. */
 enum { SGD_TILE_SAMPLES = 32, SGD_TILE_NEURONS = 16, SGD_TILE_BACK = 16, SGD_TILE_COLUMNS = 32 };
 
-/* Returns 1 if warps compute the products of this layer. */
-LOOM_FN int sgd_by_warps(const struct sgd_layer *l)
-{
-	return SGD_PRODUCTS && (!SGD_CONVOLUTION || !l->side);
-}
-
-/* Returns the input of layer i in step n. Two samples are `before` floats apart. */
+/* Returns the input of layer i in step n. Two samples are `cols` floats apart. */
 LOOM_FN const float *sgd_before(struct sgd *s, uint32_t i, uint64_t n)
 {
-	uint64_t samples = s->sample_at + n % s->batches * s->batch * s->layer[0].before * sizeof(float);
+	uint64_t samples = s->sample_at + n % s->batches * s->batch * s->layer[0].cols * sizeof(float);
 	return sgd_floats(s, i ? s->layer[i - 1].out_at : samples);
 }
 
@@ -312,19 +300,18 @@ LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t
 	uint32_t tiles = (s->batch + SGD_SAMPLES - 1) / SGD_SAMPLES, across = (l->rows + SGD_NEURONS - 1) / SGD_NEURONS;
 	int cut = i + 1 < s->layers;
 	sgd_wide own[SGD_SAMPLES];
-	uint64_t all = (uint64_t)tiles * across * l->places;
+	uint64_t all = (uint64_t)tiles * across;
 	const struct sgd_work w = sgd_work(c, all * c->worker / c->workers, all * (c->worker + 1) / c->workers, 1, own);
-	loom_stream(c, (uint64_t)s->batch * l->places * l->rows * l->cols * sizeof(float) / c->workers);
+	loom_stream(c, (uint64_t)s->batch * l->rows * l->cols * sizeof(float) / c->workers);
 	LOOM_NO_UNROLL
 	for (uint64_t at = w.begin; at < w.end; at += w.units) {
-		uint32_t tile = (uint32_t)((at + w.unit) / tiles), place = tile / across,
-			 row = tile % across * SGD_NEURONS;
+		uint32_t row = (uint32_t)((at + w.unit) / tiles) * SGD_NEURONS;
 		uint64_t sample = (at + w.unit) % tiles * SGD_SAMPLES;
 		int mine = at + w.unit < w.end;
 		if (mine) {
 			sgd_dot sum[SGD_SAMPLES][SGD_NEURONS] = {0};
 			sgd_inner(l, w.part, sum, weight + (uint64_t)row * l->cols,
-				  in + sample * l->before + place * l->cols);
+				  in + sample * l->cols);
 			SGD_EACH
 			for (uint32_t j = 0; j < SGD_SAMPLES; j++) {
 				sgd_wide v = {sgd_dot_end(&sum[j][0]), sgd_dot_end(&sum[j][1]), sgd_dot_end(&sum[j][2]),
@@ -336,7 +323,7 @@ LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t
 		for (uint32_t j = w.part; j < SGD_SAMPLES && mine && sample + j < s->batch; j += SGD_PARTS) {
 			sgd_wide v;
 			sgd_sum(c, &w, j, &v);
-			float *to = out + (sample + j) * l->width + place * l->rows + row;
+			float *to = out + (sample + j) * l->width + row;
 			SGD_EACH
 			for (uint32_t k = 0; k < SGD_NEURONS; k++)
 				if (row + k < l->rows)
@@ -377,7 +364,7 @@ LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
  * computes the losses of its samples, and the phase of sgd_loss() is omitted. */
 LOOM_FN int sgd_has_loss(const struct sgd *s)
 {
-	return sgd_by_warps(&s->layer[s->layers - 1]) && s->classes <= SGD_TILE_NEURONS;
+	return SGD_PRODUCTS && s->classes <= SGD_TILE_NEURONS;
 }
 
 /* Polls the sums of layer i and of all later layers. The sum of layer i advances up to step `until` only. */
@@ -412,7 +399,7 @@ LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_
 	sgd_wide own[SGD_ROWS];
 	const struct sgd_work w = sgd_work(c, 0, floats / band * across + (rest < l->cols ? rest / 4 : across), 0, own);
 	uint32_t sample = sgd_part(s->batch, w.part), samples = sgd_part(s->batch, w.part + 1) - sample;
-	loom_stream(c, s->batch * l->places * floats * sizeof(float));
+	loom_stream(c, s->batch * floats * sizeof(float));
 	LOOM_NO_UNROLL
 	for (uint64_t tile = w.begin + w.unit, next; tile - w.unit < w.end; tile = next) {
 		uint64_t at = begin + tile / across * band + tile % across * 4, row = at / l->cols;
@@ -421,13 +408,9 @@ LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_
 		next = tile + (SGD_PARTS > 1 ? w.units : fours);
 		if (mine) {
 			sgd_wide sum[SGD_ROWS] = {{0, 0, 0, 0}};
-			LOOM_NO_UNROLL
-			for (uint32_t place = 0; place < l->places; place++) {
-				const struct sgd_matrix m = {back + sample * l->width + place * l->rows + row,
-							     in + sample * l->before + place * l->cols + at % l->cols,
-							     1, l->width, l->before};
-				sgd_outer(sum, &m, samples);
-			}
+			const struct sgd_matrix m = {back + sample * l->width + row, in + sample * l->cols + at % l->cols, 1,
+						     l->width, l->cols};
+			sgd_outer(sum, &m, samples);
 			SGD_EACH
 			for (uint32_t j = 0; j < SGD_ROWS; j++)
 				sgd_give(c, &w, j, &sum[j]);
@@ -449,14 +432,14 @@ LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_
  * sgd_backward() cuts it, few enough that every lane has work in each part. */
 LOOM_FN uint64_t sgd_back_tiles(const struct sgd *s, const struct sgd_layer *l)
 {
-	if (sgd_by_warps(l))
+	if (SGD_PRODUCTS)
 		return (uint64_t)((s->batch + SGD_TILE_BACK - 1) / SGD_TILE_BACK) *
 		       ((l->cols + SGD_TILE_COLUMNS - 1) / SGD_TILE_COLUMNS);
-	return (uint64_t)(s->batch + SGD_ROWS - 1) / SGD_ROWS * (l->before / SGD_WIDE);
+	return (uint64_t)(s->batch + SGD_ROWS - 1) / SGD_ROWS * (l->cols / SGD_WIDE);
 }
 LOOM_FN uint32_t sgd_polls(const struct loom_ctx *c, const struct sgd *s, const struct sgd_layer *l)
 {
-	uint64_t units = sgd_by_warps(l) ? c->workers : (uint64_t)c->workers * c->lanes / SGD_PARTS;
+	uint64_t units = SGD_PRODUCTS ? c->workers : (uint64_t)c->workers * c->lanes / SGD_PARTS;
 	uint64_t each = sgd_back_tiles(s, l) / (units ? units : 1);
 	return each > SGD_POLLS ? SGD_POLLS : each ? (uint32_t)each : 1;
 }
@@ -469,7 +452,7 @@ LOOM_FN void sgd_back(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t pa
 	const struct sgd_layer *l = &s->layer[i];
 	const float *in = sgd_before(s, i, 0), *back = sgd_floats(s, l->back_at), *weight = sgd_floats(s, l->weight_at);
 	float *to = sgd_floats(s, s->layer[i - 1].back_at);
-	uint64_t tiles = sgd_back_tiles(s, l), across = l->before / SGD_WIDE;
+	uint64_t tiles = sgd_back_tiles(s, l), across = l->cols / SGD_WIDE;
 	sgd_wide own[SGD_ROWS];
 	uint64_t of = (uint64_t)c->workers * parts, which = (uint64_t)c->worker * parts + part;
 	const struct sgd_work w = sgd_work(c, tiles * which / of, tiles * (which + 1) / of, 0, own);
@@ -491,13 +474,13 @@ LOOM_FN void sgd_back(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t pa
 		}
 		sgd_sync(c);
 		for (uint32_t j = w.part; j < SGD_ROWS && mine && sample + j < s->batch; j += SGD_PARTS) {
-			const float *out = in + (sample + j) * l->before + k;
+			const float *out = in + (sample + j) * l->cols + k;
 			sgd_wide v;
 			sgd_sum(c, &w, j, &v);
 			SGD_EACH
 			for (uint32_t d = 0; d < SGD_WIDE; d++)
 				((float *)&v)[d] = out[d] > 0 ? ((float *)&v)[d] : 0;
-			*(sgd_wide *)(to + (sample + j) * l->before + k) = v;
+			*(sgd_wide *)(to + (sample + j) * l->cols + k) = v;
 		}
 		sgd_sync(c);
 	}
@@ -646,7 +629,7 @@ LOOM_FN void sgd_forward_warps(struct loom_ctx *c, struct sgd *s, uint32_t i, ui
 	const struct sgd_layer *l = &s->layer[i];
 	const struct sgd_lane p = sgd_lane(c);
 	const uint32_t cols = l->cols, rows = l->rows, width = l->width, batch = s->batch;
-	const uint64_t before = l->before;
+	const uint64_t before = l->cols;
 	const float *in = sgd_before(s, i, n), *weight = sgd_floats(s, l->weight_at);
 	float *out = sgd_floats(s, l->out_at);
 	uint32_t down = (batch + SGD_TILE_SAMPLES - 1) / SGD_TILE_SAMPLES;
@@ -704,7 +687,7 @@ LOOM_FN void sgd_gradient_warps(struct loom_ctx *c, struct sgd *s, uint32_t i, u
 	const struct loom_allreduce *sums = &s->sum[i];
 	const struct sgd_lane p = sgd_lane(c);
 	const uint32_t cols = l->cols, batch = s->batch;
-	const uint64_t before = l->before, width = l->width, weights = (uint64_t)l->rows * cols;
+	const uint64_t before = l->cols, width = l->width, weights = (uint64_t)l->rows * cols;
 	const float *in = sgd_before(s, i, n) + p.column * before + 4 * p.row;
 	const float *back = sgd_floats(s, l->back_at) + p.column * width + p.row;
 	float *gradient = loom_allreduce_input(c, sums, n);
@@ -803,7 +786,7 @@ LOOM_FN void sgd_back_warps(struct loom_ctx *c, struct sgd *s, uint32_t i, uint3
 		LOOM_NO_UNROLL
 		for (uint32_t o = c->lane; o < SGD_TILE_BACK * SGD_TILE_COLUMNS; o += c->lanes) {
 			uint32_t down = o / SGD_TILE_COLUMNS, at = o % SGD_TILE_COLUMNS;
-			uint64_t e = (uint64_t)(sample + down) * l->before + column + at;
+			uint64_t e = (uint64_t)(sample + down) * l->cols + column + at;
 			float v = sgd_tile_sum(c, at % 4 * 4 + down / 8 * 2 + at / 4 % 2, down % 8 * 4 + at / 8);
 			if (sample + down < batch && column + at < cols)
 				to[e] = in[e] > 0 ? v : 0;
@@ -822,22 +805,20 @@ LOOM_FN void sgd_product(struct loom_ctx *c, struct sgd *s, int which, uint32_t 
 			 uint32_t parts)
 {
 #if SGD_PRODUCTS
-	if (sgd_by_warps(&s->layer[i])) {
-		if (which == SGD_FORWARD)
-			sgd_forward_warps(c, s, i, n);
-		else if (which == SGD_GRADIENT)
-			sgd_gradient_warps(c, s, i, n, part);
-		else
-			sgd_back_warps(c, s, i, part, parts);
-		return;
-	}
-#endif
+	if (which == SGD_FORWARD)
+		sgd_forward_warps(c, s, i, n);
+	else if (which == SGD_GRADIENT)
+		sgd_gradient_warps(c, s, i, n, part);
+	else
+		sgd_back_warps(c, s, i, part, parts);
+#else
 	if (which == SGD_FORWARD)
 		sgd_forward(c, s, i, n);
 	else if (which == SGD_GRADIENT)
 		sgd_gradient(c, s, i, n, part);
 	else
 		sgd_back(c, s, i, part, parts);
+#endif
 }
 
 /* Computes a product with AVX2 and FMA if the CPU has them. Only products may use these, because fused operations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 PLUGINS += workload_memset workload_memset_loop workload_contains workload_fib workload_uts \
-  workload_cholesky workload_synthetic workload_costs workload_ragged workload_experts workload_makespan
+  workload_synthetic workload_costs workload_ragged workload_experts workload_makespan
 workload_memset_SRC := $D/workload_memset.c
 workload_memset_CFLAGS := -I$D
 workload_memset_loop_SRC := $D/workload_memset_loop.c
@@ -11,9 +11,6 @@ workload_synthetic_SRC := $D/workload_synthetic.c
 workload_synthetic_CFLAGS := -I$D
 workload_costs_SRC := $D/workload_costs.c
 workload_costs_CFLAGS := -I$D
-workload_cholesky_SRC := $(addprefix $D/,workload_cholesky.c cholesky_matrix.c cholesky_blas.c)
-workload_cholesky_CFLAGS := -I$D
-workload_cholesky_LIBS := -lm -ldl
 workload_uts_SRC := $D/workload_uts.c $D/uts_trees.c
 # With words packed into vectors, SHA-1 loads 8 bytes across two stores of 4. Such a load stalls once per node.
 workload_uts_CFLAGS := -I$D -fno-tree-slp-vectorize

@@ -15,7 +15,6 @@ class Gpuloom(MakefilePackage):
     version("main", branch="main")
 
     variant("fabric", default=True, description="Network triggers, over libfabric")
-    variant("uring", default=True, description="Service requests for files through io_uring")
     variant("pmix", default=True, description="Ranks that a PMIx launcher starts")
     variant("cuda", default=False, description="NVIDIA GPUs")
     variant("hip", default=False, description="AMD GPUs")
@@ -27,13 +26,12 @@ class Gpuloom(MakefilePackage):
     depends_on("numactl")
     depends_on("zlib-api")
     depends_on("libfabric", when="+fabric")
-    depends_on("liburing", when="+uring")
     depends_on("pmix", when="+pmix")
     depends_on("cuda", when="+cuda")
     depends_on("hip", when="+hip")
 
     def options(self):
-        found = [n.upper() + ("=1" if "+" + n in self.spec else "=0") for n in ("fabric", "uring", "pmix", "cuda", "hip")]
+        found = [n.upper() + ("=1" if "+" + n in self.spec else "=0") for n in ("fabric", "pmix", "cuda", "hip")]
         places = [("+cuda", "CUDA_HOME", "cuda"), ("+hip", "ROCM_PATH", "hip")]
         found += [variable + "=" + self.spec[name].prefix for on, variable, name in places if on in self.spec]
         return found + ["PREFIX=" + self.prefix, "LIBDIR=" + self.prefix.lib]
