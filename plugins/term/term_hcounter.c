@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of term_hcounter: a counter of idle workers per device, and a word per device that tells other devices whether
- * all of its workers are idle. */
+/* Host half of term_hcounter: a counter of idle workers per device, and a word per device that tells other devices
+ * whether all of its workers are idle. */
 #include "term_hcounter.dev.h"
 #include "detector.h"
 
@@ -47,7 +47,7 @@ static int term_hcounter_collect(void *self, const struct loom_layout *layout, c
 	(void)report;
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		const struct term_hcounter_device *device = view->global;
-		uint64_t idle = ((const struct term_hcounter *)view->device[d])->idle;
+		uint64_t idle = ((const struct term_hcounter *)view->device[d])->idle & ~TERM_HCOUNTER_FULL;
 		if ((uint32_t)idle != layout->device[d].workers)
 			return LOOM_FAIL(host, err, LOOM_EWRONG,
 					 "term_hcounter: %lld of %u workers of %s idle at the end",

@@ -15,7 +15,8 @@
  * effect or the effect of a later operation. No unseen busy() changed a word before the second scan. W's idle() is seen, so
  * W became busy after that, unseen, and took the task from a worker V before V's idle(). Suppose that V's idle() were seen.
  * Then the second scan would have seen W's busy(), which is earlier; or the first scan would have, if W's word is the last
- * that it reads. So V, too, became busy unseen, earlier than W, with a task of a third worker, and so on without end. */
+ * that it reads. This holds because busy() returns only after the word says that the device is not full, also in a worker
+ * that is not the first. So V, too, became busy unseen, earlier than W, with a task of a third worker, and so on without end. */
 #ifndef TERM_HCOUNTER_DEV_H
 #define TERM_HCOUNTER_DEV_H
 
@@ -51,6 +52,10 @@ struct term_hcounter_remote {
 };
 
 #define TERM_HCOUNTER_BUSY ((1ull << 32) - 1) /* adds 1 to the upper half of a counter, subtracts 1 from the lower half */
+/* A bit of the counter, which the device's word never has. The worker that makes the device full sets it before it stores
+ * the word. The first worker that becomes busy after that clears it after it has stored a larger number there. */
+#define TERM_HCOUNTER_FULL (1ull << 31)
+#define TERM_HCOUNTER_WORKERS(counter) ((uint32_t)(counter) & ~(uint32_t)TERM_HCOUNTER_FULL)
 
 LOOM_FN struct term_hcounter *term_hcounter(const struct loom_ctx *c)
 {
@@ -67,8 +72,9 @@ LOOM_FN void term_hcounter_idle(struct loom_ctx *c)
 	if (c->lane != 0)
 		return;
 	/* Release and acquire: the last worker to become idle acquires all earlier writes of the device's other workers. */
-	uint64_t now = loom_fetch_add_acq_rel_dev(&term_hcounter(c)->idle, (uint64_t)1) + 1;
-	if ((uint32_t)now != c->count)
+	uint64_t now = loom_fetch_add_acq_rel_dev(&term_hcounter(c)->idle, (uint64_t)1) + 1, full = now;
+	/* If another worker has become busy in the meantime, the device's word stays as it is. */
+	if ((uint32_t)now != c->count || !loom_cas_acq_rel_dev(&term_hcounter(c)->idle, &full, now | TERM_HCOUNTER_FULL))
 		return;
 	/* Release: pairs with the acquire in term_hcounter_reported(). */
 	loom_store_release_sys(&term_hcounter_devices(c)[c->device].reported, now);
@@ -83,15 +89,24 @@ LOOM_FN void term_hcounter_busy(struct loom_ctx *c)
 {
 	if (c->lane != 0)
 		return;
-	uint64_t *reported = &term_hcounter_devices(c)[c->device].reported;
-	uint64_t was = loom_fetch_add_acq_rel_dev(&term_hcounter(c)->idle, TERM_HCOUNTER_BUSY);
-	if ((uint32_t)was != c->count)
+	uint64_t *idle = &term_hcounter(c)->idle, *reported = &term_hcounter_devices(c)[c->device].reported;
+	uint64_t was = loom_fetch_add_acq_rel_dev(idle, TERM_HCOUNTER_BUSY);
+	if (!(was & TERM_HCOUNTER_FULL))
 		return;
+	if (TERM_HCOUNTER_WORKERS(was) != c->count) {
+		/* Another worker is about to store that the device is not full. Before that, this one must not take a task.
+		 * Acquire: pairs with the release below. */
+		while (loom_load_acquire_dev(idle) & TERM_HCOUNTER_FULL && !loom_stopped(c))
+			loom_pause(c);
+		return;
+	}
+	was &= ~TERM_HCOUNTER_FULL;
 	/* The worker that made the device full is about to store the word. This worker must not change the word before. */
 	while (loom_load_relaxed_sys(reported) != was && !loom_stopped(c))
 		loom_pause(c);
 	/* After this store the scheduler marks the steal as complete, with a release. So it precedes the victim's idle(). */
 	loom_store_relaxed_sys(reported, was + TERM_HCOUNTER_BUSY);
+	loom_fetch_add_release_dev(idle, ~TERM_HCOUNTER_FULL + 1);
 }
 
 /* Returns the number of devices, including those of other ranks. */
@@ -153,7 +168,7 @@ LOOM_FN uint64_t term_hcounter_reported(struct loom_ctx *c, uint32_t i, uint32_t
  * same in two scans only if no word has changed. */
 LOOM_FN uint64_t term_hcounter_scan(struct loom_ctx *c, uint32_t devices, uint32_t all)
 {
-	uint64_t sum = loom_load_acquire_dev(&term_hcounter(c)->idle);
+	uint64_t sum = loom_load_acquire_dev(&term_hcounter(c)->idle) & ~TERM_HCOUNTER_FULL;
 	uint32_t d = c->device, full = (uint32_t)sum == c->count;
 	LOOM_NO_UNROLL
 	for (uint32_t i = 1; i < devices && full; i++) {
@@ -201,7 +216,7 @@ LOOM_FN int term_hcounter_done(struct loom_ctx *c, uint64_t stolen_out)
 	(void)stolen_out;
 	int all = 0;
 	/* Reads the device's own counter first, because a scan is needed only if the device is full. */
-	if (c->lane == 0 && (uint32_t)loom_load_relaxed_dev(&term_hcounter(c)->idle) == c->count)
+	if (c->lane == 0 && TERM_HCOUNTER_WORKERS(loom_load_relaxed_dev(&term_hcounter(c)->idle)) == c->count)
 		all = term_hcounter_check(c);
 	return (int)loom_from_lane0(c, (uint64_t)all);
 }
