@@ -49,6 +49,7 @@ for kind in sched term barrier sync workload; do
 	[ $kind = workload ] && explore 4 "$tmp/workload_sound.so" && set -- --set workload.sound.n=30 # too many tasks
 	explore 0 "$tmp/${kind}_sound.so" --seeds 100 "$@"
 done
+explore 0 "$tmp/sched_sound.so" --seeds 100 --set termination.use=tree
 explore 4 trigger_gputn
 explore 4 conf/fib.ini
 explore 2 sched_mgws --replay 99000000

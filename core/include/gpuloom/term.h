@@ -24,9 +24,9 @@ struct loom_term_dev {
 	void (*busy)(struct loom_ctx *c); /* The worker has a task again, or is about to take one. */
 	/* An idle worker polls this. It returns 1 if no task exists and none can be spawned. What tasks wrote is then
 	 * visible to the worker. After it has returned 1 to one worker, it will return 1 to all. `stolen_out` is the
-	 * number of tasks that were stolen from this worker in this sample, for detectors that vote in rounds (5.6.3).
-	 * A detector that does not use it may define LOOM_TERM_COUNTS in its device code. On GPUs, `stolen_out` is 0 for
-	 * such a detector, which saves the counting. */
+	 * number of tasks that were stolen from this worker in this sample, or taken from a queue that workers share,
+	 * for detectors that vote in rounds (5.6.3). A detector that does not use it may define LOOM_TERM_COUNTS in its
+	 * device code. On GPUs, `stolen_out` is 0 for such a detector, which saves the counting. */
 	int (*done)(struct loom_ctx *c, uint64_t stolen_out);
 	uint32_t flags; /* LOOM_TERM_*, for schedulers on CPUs; 0 by default */
 	uint32_t reserved;
