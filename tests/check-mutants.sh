@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Plants faults in device code, one at a time. The schedules of test_races (schedulers), test_races_gpu (barriers) and test_races_net
 # (triggers, collectives) must find each fault. Two kinds are not planted: weaker memory orders, which these tests plant
-# themselves, and faults that only models reach (tests/models/refill.pml and mailbox.pml). A missing check of the pool before
-# a worker reports idle is not planted either, because the worker has just failed to take from the pool.
+# themselves, and faults that only models reach (tests/models/refill.pml and mailbox.pml).
 . tests/lib.sh
 work=$tmp/tree
 mkdir -p "$work/plugins"
@@ -18,7 +17,7 @@ mutants=0 program=test_races
 # faults, and the environment variable SPOILT selects one.
 spoil() {
 	mutants=$((mutants + 1))
-	python3 tests/spoil.py "$(find "$work/plugins" -name "$3")" "$4" "$5" "$6" "loom_spoilt == $mutants" ||
+	python3 tests/spoil.py "$(find "$work/plugins" -path "*/$3")" "$4" "$5" "$6" "loom_spoilt == $mutants" ||
 		{ fail "$1: not one such place in $4() of $3"; return; }
 	echo "$mutants $program ${2%:*} $1" >>"$tmp/mutants"
 }
@@ -30,6 +29,7 @@ spoil 'a slot of the pool is read before it is written' pools pool.dev.h sched_p
 	'!loom_load_acquire_sys(sched_pool_ready(p, at))' '0'
 spoil 'a taker that finds no slot keeps its claim' pools pool.dev.h sched_pool_claim \
 	'loom_fetch_add_relaxed_sys(&p->open, (uint64_t)1); return p->room;' 'return p->room;'
+spoil 'a worker is idle while the pool has tasks' pools pool.dev.h sched_pool_search '!filled && !idle' '!idle'
 spoil 'a taker claims although it found no slot' pools pool.dev.h sched_pool_claim \
 	'(int64_t)loom_fetch_add_relaxed_sys(&p->open, ~0ull) <= 0' '(loom_fetch_add_relaxed_sys(&p->open, ~0ull), 0)'
 spoil 'a list with a task left is removed' pools sched_plan.dev.h plan_take 'n < end - *at' \
@@ -44,22 +44,22 @@ spoil 'a thief does not search the lists before its own' pools sched_plan.dev.h 
 program=test_races_gpu
 spoil 'the arriver before the last one releases' shipped counter.dev.h barrier_signal \
 	'barrier_add(&arrived->value, wide) + 1 != round * n' 'barrier_add(&arrived->value, wide) + 2 != round * n'
-spoil 'the first arriver releases several devices' shipped state.dev.h barrier_signal_wide \
+spoil 'the first arriver releases several devices' shipped barrier/state.dev.h barrier_signal_wide \
 	'barrier_add(&barrier_node(h, slot, part)->value, 1) + 1 != round * n' \
 	'barrier_add(&barrier_node(h, slot, part)->value, 1) + n != round * n'
 spoil 'the last arriver of a group releases' shipped barrier_tree.dev.h barrier_signal 'groups == 1' '1'
 spoil 'dissemination omits a step' shipped barrier_dissemination.dev.h barrier_poll '*step += 1;' '*step += 2;'
 spoil 'no worker polls the last flag' shipped barrier_flags.dev.h barrier_poll 'w->next < c->count' 'w->next + 1 < c->count'
-spoil 'a worker waits for one device only' shipped state.dev.h barrier_is_released \
+spoil 'a worker waits for one device only' shipped barrier/state.dev.h barrier_is_released \
 	'w->wide ? barrier_parties(c, slot) : 1' '1'
-spoil 'a worker that relays waits for no device' shipped state.dev.h barrier_is_released \
+spoil 'a worker that relays waits for no device' shipped barrier/state.dev.h barrier_is_released \
 	'w->wide ? barrier_parties(c, slot) : 1' \
 	'w->relays && loom_load_relaxed_dev(&barrier_local(c)->leads) >> slot & 1 ? 0 : w->wide ? barrier_parties(c, slot) : 1'
-spoil 'workers wait for the one that relays only' shipped state.dev.h barrier_is_released \
+spoil 'workers wait for the one that relays only' shipped barrier/state.dev.h barrier_is_released \
 	'++w->polls % BARRIER_RELAY_POLLS' '1'
-spoil 'a worker awaits one word of a line' shipped state.dev.h barrier_watch_release 'n * barrier_split(c, slot)' '1'
-spoil 'only the first copy of a line is written' shipped state.dev.h barrier_release_lines 'copy < n' 'copy < 1'
-spoil 'workers that left are counted in one word' shipped counter.dev.h barrier_leave 'left[round % 2]' 'left[0]'
+spoil 'a worker awaits one word of a line' shipped barrier/state.dev.h barrier_watch_release 'n * barrier_split(c, slot)' '1'
+spoil 'only the first copy of a line is written' shipped barrier/state.dev.h barrier_release_lines 'copy < n' 'copy < 1'
+spoil 'workers that left are counted in one word' shipped counter.dev.h barrier_leave 'round % 2' '0'
 spoil 'an arrival for workers that left releases no round' shipped counter.dev.h barrier_signal \
 	'loom_fetch_add_acq_rel_dev(&arrived->value, left_before) + left_before != round * n' \
 	'(loom_fetch_add_acq_rel_dev(&arrived->value, left_before), 1)'

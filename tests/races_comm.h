@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives (gpuloom/dev/collective.h) under the machine model. Each rank is a device with one block, whose threads are
- * fibers. Every element of a result is read by a plain load, and vectors are written again after each call. A test
+/* Collectives (gpuloom/dev/collective.h) under the machine model. Each rank is a device with one block, whose threads
+ * are fibers. Every element of a result is read by a plain load, and vectors are written again after each call. A test
  * includes its device layer and races_weaken.h first. */
 #ifndef LOOM_TEST_RACES_COMM_H
 #define LOOM_TEST_RACES_COMM_H
@@ -25,8 +25,8 @@ static struct {
 /* The calls of a schedule. With two ranks, stores into each other's buffers come before and after loads from them. */
 static const struct {
 	uint32_t what, pulls, root, count;
-} comm_calls[] = {{LOOM_COMM_ALLREDUCE, 2, 0, 20}, {LOOM_COMM_ALLREDUCE, 1, 0, 20}, {LOOM_COMM_ALLREDUCE, 2, 0, 20},
-		  {LOOM_COMM_ALLREDUCE, 0, 0, 20}, {LOOM_COMM_BROADCAST, 0, 1, 4},  {LOOM_COMM_ALLGATHER, 1, 0, 6},
+} comm_calls[] = {{LOOM_COMM_ALLREDUCE, 2, 0, 20}, {LOOM_COMM_ALLREDUCE, 1, 0, 20},    {LOOM_COMM_ALLREDUCE, 2, 0, 20},
+		  {LOOM_COMM_ALLREDUCE, 0, 0, 20}, {LOOM_COMM_BROADCAST, 0, 1, 4},     {LOOM_COMM_ALLGATHER, 1, 0, 6},
 		  {LOOM_COMM_BARRIER, 0, 0, 0},    {LOOM_COMM_REDUCE_SCATTER, 0, 0, 5}};
 
 static uint32_t comm_value(uint32_t rank, uint32_t call, uint32_t i)
@@ -51,9 +51,17 @@ static void comm_body(uint32_t fiber)
 {
 	uint32_t rank = fiber / comm.lanes, lane = fiber % comm.lanes, *in = comm.in[rank], *out = comm.out[rank];
 	for (uint32_t k = 0; k < sizeof(comm_calls) / sizeof(comm_calls[0]); k++) {
-		uint32_t count = comm_calls[k].count, several = comm_calls[k].what == LOOM_COMM_ALLGATHER ? comm.ranks : 1;
-		const struct loom_comm_call call = {comm_calls[k].what, LOOM_COMM_INT32, LOOM_COMM_SUM, comm_calls[k].root,
-						    in, out, count, comm_calls[k].pulls, 0};
+		uint32_t count = comm_calls[k].count,
+			 several = comm_calls[k].what == LOOM_COMM_ALLGATHER ? comm.ranks : 1;
+		const struct loom_comm_call call = {comm_calls[k].what,
+						    LOOM_COMM_INT32,
+						    LOOM_COMM_SUM,
+						    comm_calls[k].root,
+						    in,
+						    out,
+						    count,
+						    comm_calls[k].pulls,
+						    0};
 		for (uint32_t i = lane; i < COMM_VECTOR; i += comm.lanes)
 			in[i] = comm_value(rank, k, i);
 		LOOM_COMM_SYNC();

@@ -28,9 +28,9 @@ uint64_t races_from_lane0(struct loom_ctx *c, uint64_t v);
 
 /* Device code that follows is that of GPUs. */
 #define LOOM_DEVICE_COMPILE
-#define loom_nanosleep(ns)    ((void)(ns), loom__explore_pause())
-#define loom_barrier_lanes(c) races_lanes(c)
-#define loom_from_lane0(c, v) races_from_lane0(c, v)
+#define loom_nanosleep(ns)         ((void)(ns), loom__explore_pause())
+#define loom_barrier_lanes(c)      races_lanes(c)
+#define loom_from_lane0(c, v)      races_from_lane0(c, v)
 #define loom_word_from_lane0(c, v) ((uint32_t)races_from_lane0(c, v))
 #define loom_flag_from_lane0(c, v) (races_from_lane0(c, v) != 0)
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the code of sched_mgws, sched_counter, sched_plan, the detectors and the collectives of CPUs under thousands of schedules
- * with the machine model of docs/races.md. Every task must run once, no worker may leave early or sleep forever, and no
- * schedule may have a data race, or a wrong result because of a stale load. Then weakens each memory order, one at a
- * time, and expects to notice it. TURNS_SEED=n runs one schedule of each setup; RACES_SITES=1 prints a line for each
- * order. */
+/* Runs the code of sched_mgws, sched_counter, sched_plan, the detectors and the collectives of CPUs under thousands of
+ * schedules with the machine model of docs/races.md. Every task must run once, no worker may leave early or sleep
+ * forever, and no schedule may have a data race, or a wrong result because of a stale load. Then weakens each memory
+ * order, one at a time, and expects to notice it. TURNS_SEED=n runs one schedule of each setup; RACES_SITES=1 prints a
+ * line for each order. */
 #include "races.h"
 
 /* Each task writes a plain word. All workers read these words after their detector has reported the end, so an order
@@ -43,58 +43,58 @@ static void turns_ended(void)
 #define PARK " wait=sleep spin=0"
 
 static const struct turns_setup setups[] = {
-	{"local_queue=2 public_queue=4" PARK, 4, 1, 24, BINARY, 0},
-	{"local_queue=2 public_queue=4" PARK, 4, 1, 24, STAR, 0},
-	{"local_queue=2 public_queue=4" PARK, 3, 3, 20, RANDOM, 0},
-	{"local_queue=2 public_queue=4 attempts=damping" PARK, 5, 1, 40, STAR, 0},
-	{"local_queue=2 public_queue=2 in_place_depth=0 victim=neighbour" PARK, 3, 1, 16, STAR, 0},
-	{"local_queue=2 public_queue=1 in_place_depth=0" PARK, 2, 1, 10, STAR, 0},
-	{"local_queue=2 public_queue=2 in_place_depth=0 backlog=4" PARK, 3, 1, 24, STAR, 0},
-	{"local_queue=4 public_queue=1 in_place_depth=0 backlog=2" PARK, 3, 3, 20, RANDOM, 0},
-	{"local_queue=2 public_queue=4 owners=2" PARK, 4, 1, 24, BINARY, 0},
-	{"local_queue=2 public_queue=4 owners=4 attempts=damping" PARK, 5, 1, 24, STAR, 0},
-	{"local_queue=2 public_queue=4 owners=2 in_place_depth=0" PARK, 3, 2, 20, COMB, 0},
-	{"local_queue=2 public_queue=4 transfer=id" PARK, 4, 1, 24, BINARY, 0},
-	{"local_queue=2 public_queue=4 transfer=id in_place_depth=1" PARK, 4, 1, 40, STAR, 0},
-	{"local_queue=2 public_queue=4 transfer=id owners=2" PARK, 4, 6, 24, STAR, 0},
-	{"local_queue=2 public_queue=2 transfer=id in_place_depth=1" PARK, 3, 1, 20, RANDOM, 0},
-	{"local_queue=2 public_queue=4" PARK, 4, 1, 24, LAZY, 0},
-	{"local_queue=2 public_queue=1 in_place_depth=0" PARK, 3, 2, 20, LAZY, 0},
-	{"local_queue=2 public_queue=4 owners=2 transfer=id" PARK, 4, 1, 24, LAZY, 0},
-	/* If no worker sleeps, tasks stay longer with the workers that spawned them. So more tasks overflow or are left
-	 * to co-owners. */
-	{"local_queue=2 public_queue=1 in_place_depth=0 wait=spin", 2, 1, 10, STAR, 0},
-	{"local_queue=2 public_queue=2 in_place_depth=0 victim=neighbour wait=spin", 3, 1, 16, STAR, 0},
-	{"local_queue=2 public_queue=4 owners=2 wait=spin", 4, 1, 24, BINARY, 0},
-	{"local_queue=2 public_queue=4 owners=2 in_place_depth=0 wait=yield", 3, 2, 20, COMB, 0},
-	{"local_queue=2 public_queue=4 victim=biased bias=0.5 claim=fixed claim_size=2" PARK, 4, 12, 24, COMB, 0},
-	{"local_queue=4 public_queue=2 claim=queues" PARK, 3, 16, 24, RANDOM, 0},
-	{"local_queue=2 public_queue=4 victim=near" PARK, 4, 1, 24, STAR, 0},
-	{"local_queue=2 public_queue=4 claim=queues owners=2 wait=spin", 4, 20, 24, STAR, 0},
-	{"local_queue=2 public_queue=2 claim=queues transfer=id in_place_depth=0" PARK, 3, 12, 24, CHAIN, 0},
+    {"local_queue=2 public_queue=4" PARK, 4, 1, 24, BINARY, 0},
+    {"local_queue=2 public_queue=4" PARK, 4, 1, 24, STAR, 0},
+    {"local_queue=2 public_queue=4" PARK, 3, 3, 20, RANDOM, 0},
+    {"local_queue=2 public_queue=4 attempts=damping" PARK, 5, 1, 40, STAR, 0},
+    {"local_queue=2 public_queue=2 in_place_depth=0 victim=neighbour" PARK, 3, 1, 16, STAR, 0},
+    {"local_queue=2 public_queue=1 in_place_depth=0" PARK, 2, 1, 10, STAR, 0},
+    {"local_queue=2 public_queue=2 in_place_depth=0 backlog=4" PARK, 3, 1, 24, STAR, 0},
+    {"local_queue=4 public_queue=1 in_place_depth=0 backlog=2" PARK, 3, 3, 20, RANDOM, 0},
+    {"local_queue=2 public_queue=4 owners=2" PARK, 4, 1, 24, BINARY, 0},
+    {"local_queue=2 public_queue=4 owners=4 attempts=damping" PARK, 5, 1, 24, STAR, 0},
+    {"local_queue=2 public_queue=4 owners=2 in_place_depth=0" PARK, 3, 2, 20, COMB, 0},
+    {"local_queue=2 public_queue=4 transfer=id" PARK, 4, 1, 24, BINARY, 0},
+    {"local_queue=2 public_queue=4 transfer=id in_place_depth=1" PARK, 4, 1, 40, STAR, 0},
+    {"local_queue=2 public_queue=4 transfer=id owners=2" PARK, 4, 6, 24, STAR, 0},
+    {"local_queue=2 public_queue=2 transfer=id in_place_depth=1" PARK, 3, 1, 20, RANDOM, 0},
+    {"local_queue=2 public_queue=4" PARK, 4, 1, 24, LAZY, 0},
+    {"local_queue=2 public_queue=1 in_place_depth=0" PARK, 3, 2, 20, LAZY, 0},
+    {"local_queue=2 public_queue=4 owners=2 transfer=id" PARK, 4, 1, 24, LAZY, 0},
+    /* If no worker sleeps, tasks stay longer with the workers that spawned them. So more tasks overflow or are left
+     * to co-owners. */
+    {"local_queue=2 public_queue=1 in_place_depth=0 wait=spin", 2, 1, 10, STAR, 0},
+    {"local_queue=2 public_queue=2 in_place_depth=0 victim=neighbour wait=spin", 3, 1, 16, STAR, 0},
+    {"local_queue=2 public_queue=4 owners=2 wait=spin", 4, 1, 24, BINARY, 0},
+    {"local_queue=2 public_queue=4 owners=2 in_place_depth=0 wait=yield", 3, 2, 20, COMB, 0},
+    {"local_queue=2 public_queue=4 victim=biased bias=0.5 claim=fixed claim_size=2" PARK, 4, 12, 24, COMB, 0},
+    {"local_queue=4 public_queue=2 claim=queues" PARK, 3, 16, 24, RANDOM, 0},
+    {"local_queue=2 public_queue=4 victim=near" PARK, 4, 1, 24, STAR, 0},
+    {"local_queue=2 public_queue=4 claim=queues owners=2 wait=spin", 4, 20, 24, STAR, 0},
+    {"local_queue=2 public_queue=2 claim=queues transfer=id in_place_depth=0" PARK, 3, 12, 24, CHAIN, 0},
 };
 
 /* Two devices exchange tasks through mailboxes. */
 static const struct turns_setup noncoherent_setups[] = {
-	{"local_queue=2 public_queue=4" PARK, 2, 1, 24, BINARY, TWO_CPUS},
-	{"local_queue=4 public_queue=4" PARK, 4, 1, 30, STAR, TWO_CPUS},
-	{"local_queue=4 public_queue=4" PARK, 3, 16, 24, COMB, TWO_CPUS},
-	{"local_queue=4 public_queue=2 claim=fixed claim_size=1" PARK, 4, 24, 24, CHAIN, TWO_CPUS},
-	{"local_queue=2 public_queue=4 transfer=id" PARK, 4, 2, 30, RANDOM, TWO_CPUS},
-	{"local_queue=4 public_queue=2 claim=queues" PARK, 4, 24, 24, COMB, TWO_CPUS},
-	{"local_queue=2 public_queue=4 owners=2 victim=neighbour" PARK, 5, 3, 24, BINARY, TWO_CPUS},
-	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 3, 2, 20, STAR, TWO_CPUS},
-	{"local_queue=4 public_queue=4 wait=spin", 4, 9, 40, RANDOM, TWO_CPUS},
-	{"local_queue=4 public_queue=4 victim=none wait=spin", 4, 9, 40, BINARY, TWO_CPUS},
-	{"local_queue=8 public_queue=4 wait=yield", 2, 2, 40, STAR, TWO_CPUS},
-	{"local_queue=4 public_queue=1 in_place_depth=0 backlog=4" PARK, 3, 3, 24, RANDOM, TWO_CPUS},
-	{"local_queue=4 public_queue=4" PARK, 4, 2, 30, LAZY, TWO_CPUS},
-	/* One worker of the GPU is a proxy worker. */
-	{"local_queue=2 public_queue=4" PARK, 4, 1, 30, BINARY, CPU_AND_GPU},
-	{"local_queue=4 public_queue=4 wait=spin", 4, 9, 40, RANDOM, CPU_AND_GPU},
-	{"local_queue=4 public_queue=2 owners=2" PARK, 6, 24, 24, COMB, CPU_AND_GPU},
-	{"local_queue=4 public_queue=4 transfer=id" PARK, 5, 2, 40, STAR, CPU_AND_GPU},
-	{"local_queue=2 public_queue=1 in_place_depth=0 backlog=4" PARK, 4, 3, 30, LAZY, CPU_AND_GPU},
+    {"local_queue=2 public_queue=4" PARK, 2, 1, 24, BINARY, TWO_CPUS},
+    {"local_queue=4 public_queue=4" PARK, 4, 1, 30, STAR, TWO_CPUS},
+    {"local_queue=4 public_queue=4" PARK, 3, 16, 24, COMB, TWO_CPUS},
+    {"local_queue=4 public_queue=2 claim=fixed claim_size=1" PARK, 4, 24, 24, CHAIN, TWO_CPUS},
+    {"local_queue=2 public_queue=4 transfer=id" PARK, 4, 2, 30, RANDOM, TWO_CPUS},
+    {"local_queue=4 public_queue=2 claim=queues" PARK, 4, 24, 24, COMB, TWO_CPUS},
+    {"local_queue=2 public_queue=4 owners=2 victim=neighbour" PARK, 5, 3, 24, BINARY, TWO_CPUS},
+    {"local_queue=2 public_queue=2 in_place_depth=0" PARK, 3, 2, 20, STAR, TWO_CPUS},
+    {"local_queue=4 public_queue=4 wait=spin", 4, 9, 40, RANDOM, TWO_CPUS},
+    {"local_queue=4 public_queue=4 victim=none wait=spin", 4, 9, 40, BINARY, TWO_CPUS},
+    {"local_queue=8 public_queue=4 wait=yield", 2, 2, 40, STAR, TWO_CPUS},
+    {"local_queue=4 public_queue=1 in_place_depth=0 backlog=4" PARK, 3, 3, 24, RANDOM, TWO_CPUS},
+    {"local_queue=4 public_queue=4" PARK, 4, 2, 30, LAZY, TWO_CPUS},
+    /* One worker of the GPU is a proxy worker. */
+    {"local_queue=2 public_queue=4" PARK, 4, 1, 30, BINARY, CPU_AND_GPU},
+    {"local_queue=4 public_queue=4 wait=spin", 4, 9, 40, RANDOM, CPU_AND_GPU},
+    {"local_queue=4 public_queue=2 owners=2" PARK, 6, 24, 24, COMB, CPU_AND_GPU},
+    {"local_queue=4 public_queue=4 transfer=id" PARK, 5, 2, 40, STAR, CPU_AND_GPU},
+    {"local_queue=2 public_queue=1 in_place_depth=0 backlog=4" PARK, 4, 3, 30, LAZY, CPU_AND_GPU},
 };
 
 /* Setups of ranks that share tasks and access each other's memory. */
@@ -102,7 +102,7 @@ static const struct ranks_setup {
 	const char *opts;
 	uint32_t n, workers[RANKS_MOST], initials, size;
 	enum loom__shape shape;
-	int rma; /* 1 if ranks access each other's memory by RMA, 0 for loads and stores */
+	int rma;     /* 1 if ranks access each other's memory by RMA, 0 for loads and stores */
 	size_t term; /* the index of the detector in turns_term */
 } ranks_setups[] = {
     {"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 1, 24, BINARY, 0, 1},
@@ -184,7 +184,8 @@ TEST(pools)
 {
 	static const struct loom_sched_dev counter = {sizeof(counter), sched_counter_run, sched_counter_spawn,
 						      sched_counter_wanted, NULL};
-	static const struct loom_sched_dev plan = {sizeof(plan), sched_plan_run, sched_plan_spawn, sched_plan_wanted, NULL};
+	static const struct loom_sched_dev plan = {sizeof(plan), sched_plan_run, sched_plan_spawn, sched_plan_wanted,
+						   NULL};
 	static const struct {
 		const char *name;
 		const struct loom_sched_dev *dev;
@@ -247,10 +248,10 @@ static void races_explore_more(void)
 
 TEST(weakened)
 {
-	/* Superfluous: the taker of a lock releases nothing by taking it. term_counter: a worker that calls busy() calls
-	 * idle() later, which releases, and done() acquires. term_hcounter: the same; and a worker sleeps only after the
-	 * fence of eventcount_enter(). mailbox.dev.h: these loads use only the value of the word; the loads that pair with
-	 * claims are those in mgws_range_moved() and mgws_proxy(). Open: docs/races.md. */
+	/* Superfluous: the taker of a lock releases nothing by taking it. term_counter: a worker that calls busy()
+	 * calls idle() later, which releases, and done() acquires. term_hcounter: the same; and a worker sleeps only
+	 * after the fence of eventcount_enter(). mailbox.dev.h: these loads use only the value of the word; the loads
+	 * that pair with claims are those in mgws_range_moved() and mgws_proxy(). Open: docs/races.md. */
 	static const struct races_known known[] = {
 	    {"mgws_try_lock_queue", "cas_acq_rel_sys", RACE_RELEASE, RACES_SUPERFLUOUS},
 	    {"mgws_try_lock_list", "cas_acq_rel_sys", RACE_RELEASE, RACES_SUPERFLUOUS},

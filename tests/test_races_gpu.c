@@ -33,22 +33,23 @@ static const struct part {
 	     {"sync_poll", "transfer=demand", &races_sync_poll, 0, LOOM_SYNC}};
 
 /* leave: a bit for each worker; 1: it leaves after two rounds. mixed: the first device is a CPU, so the devices have no
- * lines, and with 4 devices one worker of each GPU relays. late: between arrive and await, workers with even numbers wait until
- * the next worker has ended the round. */
+ * lines, and with 4 devices one worker of each GPU relays. late: between arrive and await, workers with even numbers
+ * wait until the next worker has ended the round. */
 static const struct setup {
 	uint32_t devices, workers, lanes, scope, split, leave, mixed, late;
 } setups[] = {
-    {1, 3, 1, LOOM_SCOPE_DEVICE, 0, 0, 0, 0}, {1, 3, 2, LOOM_SCOPE_DEVICE, 1, 0, 0, 0}, {2, 4, 1, LOOM_SCOPE_STACK, 0, 0, 0, 0},
-    {2, 5, 2, LOOM_SCOPE_STACK, 1, 0, 0, 0},  {2, 4, 1, LOOM_SCOPE_STACK, 0, 10, 0, 0}, {1, 4, 1, LOOM_SCOPE_DEVICE, 0, 5, 0, 0},
-    {2, 4, 2, LOOM_SCOPE_STACK, 0, 0, 1, 0},  {2, 4, 1, LOOM_SCOPE_STACK, 0, 3, 0, 0},  {2, 5, 1, LOOM_SCOPE_STACK, 0, 28, 1, 0},
-    {4, 8, 1, LOOM_SCOPE_STACK, 1, 0, 1, 1},
+    {1, 3, 1, LOOM_SCOPE_DEVICE, 0, 0, 0, 0}, {1, 3, 2, LOOM_SCOPE_DEVICE, 1, 0, 0, 0},
+    {2, 4, 1, LOOM_SCOPE_STACK, 0, 0, 0, 0},  {2, 5, 2, LOOM_SCOPE_STACK, 1, 0, 0, 0},
+    {2, 4, 1, LOOM_SCOPE_STACK, 0, 10, 0, 0}, {1, 4, 1, LOOM_SCOPE_DEVICE, 0, 5, 0, 0},
+    {2, 4, 2, LOOM_SCOPE_STACK, 0, 0, 1, 0},  {2, 4, 1, LOOM_SCOPE_STACK, 0, 3, 0, 0},
+    {2, 5, 1, LOOM_SCOPE_STACK, 0, 28, 1, 0}, {4, 8, 1, LOOM_SCOPE_STACK, 1, 0, 1, 1},
 };
 
 enum { ROUNDS = 4 };
 static struct {
 	const struct setup *setup;
 	struct loom__rig rig;
-	uint32_t ended[8]; /* [worker]: the number of rounds that it has ended */
+	uint32_t ended[8];       /* [worker]: the number of rounds that it has ended */
 	uint32_t wrote[2][8][2]; /* [round % 2][worker][lane]: the round, by plain stores */
 } now;
 
@@ -132,13 +133,14 @@ static void exchange(uint32_t i)
 static void explore_setup(const struct part *part, const struct setup *s, uint64_t first, uint64_t count, int quiet)
 {
 	const struct loom_barrier_scopes scopes = {.drops = s->leave > 0};
-	struct loom__rig_want want = {.devices = s->devices,
-				      .workers = s->workers,
-				      .lanes = s->lanes,
-				      .first = part->kind == LOOM_SYNC ? 3 : 0,
-				      .kind = {s->mixed ? LOOM_ON_CPU : LOOM_ON_GPU, LOOM_ON_GPU, LOOM_ON_GPU, LOOM_ON_GPU},
-				      .barrier_scopes = &scopes,
-				      .one_view = 1};
+	struct loom__rig_want want = {
+	    .devices = s->devices,
+	    .workers = s->workers,
+	    .lanes = s->lanes,
+	    .first = part->kind == LOOM_SYNC ? 3 : 0,
+	    .kind = {s->mixed ? LOOM_ON_CPU : LOOM_ON_GPU, LOOM_ON_GPU, LOOM_ON_GPU, LOOM_ON_GPU},
+	    .barrier_scopes = &scopes,
+	    .one_view = 1};
 	struct loom_error err = {0};
 	const char *what, *fault = NULL;
 	const struct loom_plugin *p = fake_load(part->name);

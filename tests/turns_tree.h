@@ -5,7 +5,7 @@
 #define LOOM_TEST_TURNS_TREE_H
 
 #define MGWS_ATTEMPT_BITS 3 /* the counter of attempts wraps after 8 attempts */
-#define MGWS_COUNT_BITS 5
+#define MGWS_COUNT_BITS   5
 /* A pool has as many slots as the ring, although the plug-in's host half allocates four times as many. With rings of up
  * to 4 slots, the layout is the same. */
 #define MGWS_POOL_SLOTS(public_queue) (public_queue)
@@ -21,8 +21,8 @@
 #include "../plugins/term/term_tree.dev.h"
 
 static uint64_t turns_first, turns_count; /* the seeds of turns_games(), if turns_count is not 0 */
-/* The test defines these functions. turns_explore() runs a schedule, and returns NULL or the fault in words. turns_ended() is
- * called when a detector has reported the end to a worker. */
+/* The test defines these functions. turns_explore() runs a schedule, and returns NULL or the fault in words.
+ * turns_ended() is called when a detector has reported the end to a worker. */
 static const char *turns_explore(uint32_t n, void (*body)(uint32_t), uint64_t seed, uint64_t length);
 static void turns_ended(void);
 
@@ -44,7 +44,7 @@ TURNS_DONE(term_tree)
 #name,                                                                                                 \
 		{                                                                                                      \
 			.size = sizeof(struct loom_term_dev), .idle = name##_idle, .busy = name##_busy,                \
-			.done = turns_##name##_done, .flags = f                                                                \
+			.done = turns_##name##_done, .flags = f                                                        \
 		}                                                                                                      \
 	}
 static const struct {
