@@ -32,15 +32,8 @@ spoil 'a taker that finds no slot keeps its claim' pools pool.dev.h sched_pool_c
 spoil 'a worker is idle while the pool has tasks' pools pool.dev.h sched_pool_search '!filled && !idle' '!idle'
 spoil 'a taker claims although it found no slot' pools pool.dev.h sched_pool_claim \
 	'(int64_t)loom_fetch_add_relaxed_sys(&p->open, ~0ull) <= 0' '(loom_fetch_add_relaxed_sys(&p->open, ~0ull), 0)'
-spoil 'a list with a task left is removed' pools sched_plan.dev.h plan_take 'n < end - *at' \
-	'n + 1 == end - *at ? (plan_remove(plan_set(c), plan_lists(c), list), 1) : n < end - *at'
-spoil 'a word of lists is removed too early' pools sched_plan.dev.h plan_remove \
-	'loom_fetch_add_relaxed_sys(&set[word], 0 - bit) == bit' '(loom_fetch_add_relaxed_sys(&set[word], 0 - bit), 1)'
 spoil 'a taker stores where it must add' pools sched_plan.dev.h plan_take \
 	'loom_fetch_add_relaxed_sys(&b->next, n)' '(loom_store_relaxed_sys(&b->next, taken + n), taken)'
-spoil 'a taker takes beyond the end of a list' pools sched_plan.dev.h plan_take 'return end - *at;' 'return n;'
-spoil 'a thief does not search the lists before its own' pools sched_plan.dev.h plan_steal \
-	'wrapped = 1; list = 0;' 'return 0;'
 program=test_races_gpu
 spoil 'the arriver before the last one releases' shipped counter.dev.h barrier_signal \
 	'barrier_add(&arrived->value, wide) + 1 != round * n' 'barrier_add(&arrived->value, wide) + 2 != round * n'

@@ -13,7 +13,7 @@
 #include <gpuloom/dev/collective.h>
 
 /* A slot has room for 4 words of a round, and a buffer for 64 bytes. So a vector takes several rounds. */
-enum { COMM_RANKS = 3, COMM_VECTOR = 20, COMM_SLOT = 64, COMM_SHARE = 64 };
+enum { COMM_RANKS = 3, COMM_VECTOR = 32, COMM_SLOT = 64, COMM_SHARE = 64 };
 static struct {
 	uint32_t ranks, lanes;
 	struct loom_comm_view view[COMM_RANKS];
@@ -25,8 +25,8 @@ static struct {
 /* The calls of a schedule. With two ranks, stores into each other's buffers come before and after loads from them. */
 static const struct {
 	uint32_t what, pulls, root, count;
-} comm_calls[] = {{LOOM_COMM_ALLREDUCE, 2, 0, 20}, {LOOM_COMM_ALLREDUCE, 1, 0, 20},    {LOOM_COMM_ALLREDUCE, 2, 0, 20},
-		  {LOOM_COMM_ALLREDUCE, 0, 0, 20}, {LOOM_COMM_BROADCAST, 0, 1, 4},     {LOOM_COMM_ALLGATHER, 1, 0, 6},
+} comm_calls[] = {{LOOM_COMM_ALLREDUCE, 2, 0, 32}, {LOOM_COMM_ALLREDUCE, 1, 0, 32},    {LOOM_COMM_ALLREDUCE, 2, 0, 32},
+		  {LOOM_COMM_ALLREDUCE, 0, 0, 32}, {LOOM_COMM_BROADCAST, 0, 1, 4},     {LOOM_COMM_ALLGATHER, 1, 0, 6},
 		  {LOOM_COMM_BARRIER, 0, 0, 0},    {LOOM_COMM_REDUCE_SCATTER, 0, 0, 5}};
 
 static uint32_t comm_value(uint32_t rank, uint32_t call, uint32_t i)

@@ -27,6 +27,7 @@ static const struct part {
 	     {"barrier_flags", NULL, &races_barrier_flags, 0, LOOM_BARRIER},
 	     {"barrier_release", NULL, &races_barrier_release, 1, LOOM_BARRIER},
 	     {"barrier_tree", NULL, &races_barrier_tree, 0, LOOM_BARRIER},
+	     {"barrier_tree", "arity=2", &races_barrier_tree, 0, LOOM_BARRIER},
 	     {"sync_backoff", NULL, &races_sync_backoff, 0, LOOM_SYNC},
 	     {"sync_poll", NULL, &races_sync_poll, 0, LOOM_SYNC},
 	     {"sync_poll", "probe=atomic transfer=push", &races_sync_poll, 0, LOOM_SYNC},

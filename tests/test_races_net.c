@@ -850,6 +850,22 @@ TEST(weakened)
 	    {"qos_request", "fence_seq_cst_sys", RACE_RELEASE, RACES_SUPERFLUOUS},
 	    {"qos_request", "fetch_or_acq_rel_sys", RACE_ACQUIRE, RACES_SUPERFLUOUS},
 	    {"qos_request", "fetch_or_acq_rel_sys", RACE_RELEASE, RACES_SUPERFLUOUS},
+	    {"qos_doorbell_ring", "exchange_acq_rel_sys", RACE_ACQUIRE, RACES_SUPERFLUOUS},
+	    {"qos_doorbell_ring", "exchange_acq_rel_sys", RACE_RELEASE, RACES_SUPERFLUOUS},
+	    {"qos_doorbell_ring", "fetch_add_acq_rel_sys", RACE_ACQUIRE, RACES_SUPERFLUOUS},
+	    {"qos_doorbell_ring", "fetch_add_acq_rel_sys", RACE_RELEASE, RACES_SUPERFLUOUS},
+	    {"qos_wake_server", "exchange_acq_rel_sys", RACE_ACQUIRE, RACES_SUPERFLUOUS},
+	    {"qos_wake_server", "exchange_acq_rel_sys", RACE_RELEASE, RACES_SUPERFLUOUS},
+	    {"qos_wake_server", "load_acquire_sys", RACE_ACQUIRE, RACES_SUPERFLUOUS},
+	    {"qos_notify_host", "fetch_add_acq_rel_sys", RACE_ACQUIRE, RACES_UNREACHED}, /* no moderation */
+	    {"qos_notify_host", "fetch_add_acq_rel_sys", RACE_RELEASE, RACES_UNREACHED},
+	    {"peer_claim", "cas_acq_rel_dev", RACE_RELEASE,
+	     RACES_SUPERFLUOUS}, /* the taker of a lock releases nothing */
+	    {"peer_serve", "cas_acq_rel_dev", RACE_ACQUIRE,
+	     RACES_SUPERFLUOUS}, /* if it fails, an acquire load follows */
+	    /* No other lane serves the counter of the chain when the chain adds to it. */
+	    {"peer_first", "fetch_add_acq_rel_dev", RACE_ACQUIRE, RACES_OPEN},
+	    {"peer_first", "fetch_add_acq_rel_dev", RACE_RELEASE, RACES_OPEN},
 	};
 	races_weaken(known, COUNT(known), explore_more);
 }

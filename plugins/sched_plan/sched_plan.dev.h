@@ -14,7 +14,8 @@
  * although the list is used up. They go on to the next list, and do not wait for the worker. When a search ends, the thief has
  * seen every list used up.
  *
- * All accesses are relaxed, because the table is constant and these words order no other accesses. */
+ * All accesses are relaxed, because the table is constant and these words order no other accesses. Model:
+ * tests/models/plan.pml. */
 #ifndef SCHED_PLAN_DEV_H
 #define SCHED_PLAN_DEV_H
 

@@ -139,6 +139,13 @@ sched() {
 	fault lists busy_late -DTAKES
 	fault lists list_forgotten
 
+	right plan
+	right plan "-DN=3 -DL=3"
+	[ "$quick" = --quick ] || right plan "-DP=3 -DN=3 -DL=2"
+	for f in removed_early level1_early stored unclamped unwrapped; do
+		fault plan $f
+	done
+
 	right eventcount
 	right eventcount "-DLONG -DK=2"
 	right eventcount "-DLONG -DK=1 -DP=2"
