@@ -513,6 +513,7 @@ static void net_body(uint32_t i)
 
 /* ---- the service path ------------------------------------------------------------------------------------------ */
 
+#define loom_nap(waited_ns, least_ns) loom__explore_pause()
 #include "../plugins/qos/service.dev.h"
 
 enum { QOS_SLOTS = 2, QOS_REQUESTS = 6 };
