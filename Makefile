@@ -155,7 +155,7 @@ $(foreach p,$(ABSENT),$(eval $(call absent_rules,$p)))
 # ---- tests: tests/test_*.c is one program each; tests/plugins: deliberately faulty .so ----
 TEST_SRC := $(sort $(wildcard tests/test_*.c))
 # The tests with the machine model (docs/races.md) have functions of a sanitizer's runtime, so no sanitizer runs them.
-RACES := $B/tests/test_races $B/tests/test_races_gpu
+RACES := $B/tests/test_races $B/tests/test_races_gpu $B/tests/test_races_net
 RACES_DEVICE := $(patsubst %.dev.h,$B/obj/tests/races-%.o,$(notdir $(wildcard plugins/barrier/barrier_*.dev.h)) \
   sync_backoff.dev.h sync_poll.dev.h)
 RACES_OBJ := $(RACES:$B/%=$B/obj/%.o) $(RACES_DEVICE)
@@ -170,11 +170,11 @@ FIXTURES := $(FIXTURE_SRC:tests/plugins/%.c=$B/tests/plugins/%.so) $(BAD:BAD_%=$
 # The test interposes functions, to count what libraries open.
 TEST_LIBS_test_embed := -rdynamic
 TEST_LIBS_test_embed_gpu := -rdynamic
-$(RACES_OBJ): CFLAGS += -fsanitize=thread # which inserts calls of race.c at plain accesses
+$(RACES_OBJ): CFLAGS += -fsanitize=thread -Wno-unknown-pragmas # which inserts calls of race.c at plain accesses
 $(RACES_DEVICE): $B/obj/tests/races-%.o: tests/races_device.c Makefile | $B/required
 	@mkdir -p $(@D)
 	$(call say,CC,$*)
-	$Q$(CC) $(CPPFLAGS) $(CFLAGS) -Wno-unknown-pragmas -DRACES_NAME=$* -DRACES_$(firstword $(subst _, ,$*)) \
+	$Q$(CC) $(CPPFLAGS) $(CFLAGS) -DRACES_NAME=$* -DRACES_$(firstword $(subst _, ,$*)) \
 	  '-DRACES_FILE="../plugins/$(firstword $(subst _, ,$*))/$*.dev.h"' -MMD -MP -c $< -o $@
 $(RACES): $B/obj/plugins/device_common/explore/race.o
 $B/tests/test_races_gpu: $(RACES_DEVICE)

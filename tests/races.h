@@ -12,7 +12,8 @@
 
 #include <gpuloom/dev/cpu.h>
 
-/* The linker makes an array of the pointers in this section. */
+/* The linker makes an array of the pointers in this section. A value that is stored may itself be loaded. */
+#pragma GCC diagnostic ignored "-Wshadow"
 #define RACES_SITE(what, order, scope)                                                                                 \
 	static struct race_site site_ = {__FILE__, __func__, what, __LINE__, order, scope, 0, 0, 0, NULL};             \
 	static struct race_site *const entry_ __attribute__((section("race_sites"), used)) = &site_;                   \

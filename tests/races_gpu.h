@@ -14,8 +14,6 @@
 
 #include <gpuloom/dev/dev.h>
 
-enum { RACES_WORKERS = 8 };
-
 /* The lanes of a worker. A value of lane 0 has two slots in turn, because a lane may pass its next value before all
  * have read this one. */
 struct races_block {
@@ -23,15 +21,17 @@ struct races_block {
 	uint64_t slot[2];
 	struct race_meeting meeting[2];
 };
-extern struct races_block races_block[RACES_WORKERS];
+extern struct races_block races_block[RACE_FIBERS];
 
 void races_lanes(const struct loom_ctx *c);
 uint64_t races_from_lane0(struct loom_ctx *c, uint64_t v);
 
 /* Device code that follows is that of GPUs. */
 #define LOOM_DEVICE_COMPILE
-#define loom_nanosleep(ns)    ((void)(ns), loom__explore_pause())
-#define loom_barrier_lanes(c) races_lanes(c)
-#define loom_from_lane0(c, v) races_from_lane0(c, v)
+#define loom_nanosleep(ns)         ((void)(ns), loom__explore_pause())
+#define loom_barrier_lanes(c)      races_lanes(c)
+#define loom_from_lane0(c, v)      races_from_lane0(c, v)
+#define loom_word_from_lane0(c, v) ((uint32_t)races_from_lane0(c, v))
+#define loom_flag_from_lane0(c, v) (races_from_lane0(c, v) != 0)
 
 #endif

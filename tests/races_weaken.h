@@ -63,7 +63,7 @@ static int races_notices(const struct race_site *s, int bit, void (*explore)(voi
 	return status != 0;
 }
 
-/* Expects each order of the .dev.h files to be necessary, except for the known ones. With
+/* Expects each order of the device code to be necessary, except for the known ones. With
  * RACES_SITES=TEXT, tries only the orders of files with this text in their names, but also known ones, and prints a
  * line for each. */
 static void races_weaken(const struct races_known *known, size_t n, void (*explore)(void))
@@ -73,7 +73,9 @@ static void races_weaken(const struct races_known *known, size_t n, void (*explo
 	for (struct race_site *const *at = __start_race_sites; at < __stop_race_sites; at++)
 		for (int bit = RACE_ACQUIRE; bit <= RACE_SC; bit <<= 1) {
 			const struct race_site *s = *at;
-			if (!(s->order & bit) || races_repeats(s) || !strstr(s->file, ".dev.h") ||
+			if (!(s->order & bit) || races_repeats(s) ||
+			    (!strstr(s->file, ".dev.h") && !strstr(s->file, "/dev/collective.h") &&
+			     !strstr(s->file, "/dev/after.h")) ||
 			    (all && !strstr(s->file, all)))
 				continue;
 			const struct races_known *k = races_find(known, n, s, bit);
@@ -123,15 +125,23 @@ __attribute__((constructor)) static void races_open(void)
 	    mmap(NULL, sizeof(*races_schedules), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 }
 
+static uint64_t races_wrong; /* number of wrong results of a schedule */
+static __attribute__((unused)) void wrong(int is)
+{
+	if (is)
+		__atomic_fetch_add(&races_wrong, 1, __ATOMIC_RELAXED);
+}
+
 /* Runs one schedule. Returns NULL, or the fault in words. */
 static const char *races_run(uint32_t n, const uint8_t *device, void (*body)(uint32_t), uint64_t seed, uint64_t length)
 {
 	const char *text;
+	races_wrong = 0;
 	race_begin(n, device, loom__explore_now, seed, 1);
 	int stuck = loom__explore(n, body, seed & 1 ? LOOM__EXPLORE_PCT : LOOM__EXPLORE_RANDOM, seed, length, 400000);
 	uint64_t races = race_end(&text);
 	++*races_schedules;
-	return races ? text : stuck ? "stuck" : NULL;
+	return races ? text : stuck ? "stuck" : races_wrong ? "a wrong result" : NULL;
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests loom_last() and loom_last_noncoherent() on threads. Exactly one of several tasks must find that it is the last,
- * and must see the writes of all others. tests/check-after.sh also compiles this test with planted faults. */
+ * and must see the writes of all others. tests/check-mutants.sh plants faults. */
 #include <gpuloom/dev/dev.h>
 #include <string.h>
 

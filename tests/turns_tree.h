@@ -5,7 +5,7 @@
 #define LOOM_TEST_TURNS_TREE_H
 
 #define MGWS_ATTEMPT_BITS 3 /* the counter of attempts wraps after 8 attempts */
-#define MGWS_COUNT_BITS 5
+#define MGWS_COUNT_BITS   5
 /* A pool has as many slots as the ring, although the plug-in's host half allocates four times as many. With rings of up
  * to 4 slots, the layout is the same. */
 #define MGWS_POOL_SLOTS(public_queue) (public_queue)
@@ -20,13 +20,11 @@
 #include "../plugins/term/term_hcounter.dev.h"
 #include "../plugins/term/term_tree.dev.h"
 
-static const char *turns_why = "stuck"; /* the reason of a failed schedule */
 static uint64_t turns_first, turns_count; /* the seeds of turns_games(), if turns_count is not 0 */
-/* A test may explore with another function, and call a function when a detector has reported the end to a worker. */
-#ifndef TURNS_EXPLORE
-#define TURNS_EXPLORE loom__explore
-#define TURNS_ENDED() ((void)0)
-#endif
+/* The test defines these functions. turns_explore() runs a schedule, and returns NULL or the fault in words.
+ * turns_ended() is called when a detector has reported the end to a worker. */
+static const char *turns_explore(uint32_t n, void (*body)(uint32_t), uint64_t seed, uint64_t length);
+static void turns_ended(void);
 
 static const struct loom_sched_dev turns_sched = {
     .size = sizeof(turns_sched), .run = sched_mgws_run, .spawn = sched_mgws_spawn, .wanted = sched_mgws_wanted};
@@ -35,7 +33,7 @@ static const struct loom_sched_dev turns_sched = {
 	{                                                                                                              \
 		int done = name##_done(c, stolen_out);                                                                 \
 		if (done)                                                                                              \
-			TURNS_ENDED();                                                                                 \
+			turns_ended();                                                                                 \
 		return done;                                                                                           \
 	}
 TURNS_DONE(term_counter)
@@ -46,7 +44,7 @@ TURNS_DONE(term_tree)
 #name,                                                                                                 \
 		{                                                                                                      \
 			.size = sizeof(struct loom_term_dev), .idle = name##_idle, .busy = name##_busy,                \
-			.done = turns_##name##_done, .flags = f                                                                \
+			.done = turns_##name##_done, .flags = f                                                        \
 		}                                                                                                      \
 	}
 static const struct {
@@ -92,9 +90,9 @@ static int turns_game(uint32_t size, uint64_t seed, struct loom_error *err)
 			turns_ranks.h[r]->rig.ctx[w].flags = 0;
 			turns_ranks.h[r]->rig.ctx[w].random = loom__mix64(seed * 8 + workers + 1) | 1;
 		}
-	if (TURNS_EXPLORE(workers, turns_worker, seed & 1 ? LOOM__EXPLORE_PCT : LOOM__EXPLORE_RANDOM, seed, 60 * size,
-			  400000))
-		return LOOM_FAIL(&fake_host, err, LOOM_ETIMEDOUT, "%s after %llu steps", turns_why,
+	const char *fault = turns_explore(workers, turns_worker, seed, 60 * size);
+	if (fault)
+		return LOOM_FAIL(&fake_host, err, LOOM_ETIMEDOUT, "%s after %llu steps", fault,
 				 (unsigned long long)loom__explore_steps());
 	return ranks_check(&turns_ranks, size, err);
 }

@@ -16,7 +16,7 @@
  * only after it has seen the pool empty (head == tail), and an idle worker calls busy() before it raises `head`. So
  * when a worker finds the pool empty and reports idle, the worker that emptied the pool has already called busy().
  * Second, only a worker that runs a task raises `tail`, and that worker has not reported idle. So another worker that
- * does not see the new `tail` yet may safely report idle. Model: tests/models/pool.pml. */
+ * does not see the new `tail` yet may safely report idle. */
 #ifndef SCHED_POOL_DEV_H
 #define SCHED_POOL_DEV_H
 

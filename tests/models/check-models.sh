@@ -95,21 +95,6 @@ sched() {
 	planted overflow_flags last_only "-DEPOCHS=3 -DLAST_ONLY"
 	planted overflow_flags too_many_thieves "-DWRAP=4"
 
-	right term_counter
-	right term_hcounter -DS=2
-	right term_hcounter "-DDEVICES=3 -DN=3"
-	[ "$quick" = --quick ] || right term_hcounter
-	right term_tree
-	right term_tree "-DLOCAL=2"
-	for f in idle_early completed_early; do
-		mistake term_counter TERM_FAULT=$f
-		mistake term_hcounter TERM_FAULT=$f
-	done
-	fault term_hcounter report_late
-	fault term_hcounter one_scan
-	fault term_tree steals_ignored
-	fault term_tree children_ignored
-
 	right mailbox "-DW=1 -DI=4 -DT=6"
 	right mailbox "-DW=2 -DI=2 -DT=2"
 	for f in idle_untaken busy_late range_lost stale_number; do
@@ -143,12 +128,6 @@ sched() {
 		right ranks "-DRMA -DI=2 -DT=4"
 	fi
 
-	right turns
-	right turns "-DD=2 -DE=3"
-	for f in no_turns no_fence lower_first no_higher left_early; do
-		fault turns $f
-	done
-
 	right host
 	for f in two_words no_room taken_early forgets_held; do
 		fault host $f
@@ -160,11 +139,6 @@ sched() {
 	fault lists busy_late -DTAKES
 	fault lists list_forgotten
 
-	right pool "-DR=1"
-	[ "$quick" = --quick ] || right pool
-	for f in busy_late unready pool_forgotten claim_kept unclaimed; do
-		fault pool $f
-	done
 	right plan
 	right plan "-DN=3 -DL=3"
 	[ "$quick" = --quick ] || right plan "-DP=3 -DN=3 -DL=2"
@@ -303,9 +277,6 @@ trigger() {
 	right trigger_proxy '' whole
 	mistake trigger_proxy FAULT_ODD '' whole
 	mistake trigger_proxy FAULT_AGAIN '' whole
-	for claim in served safe; do right trigger_peer -DL=2 $claim; done
-	for mistake in FIRST LEAVE TAKEN POST; do mistake trigger_peer FAULT_$mistake -DL=2 served; done
-	mistake trigger_peer FAULT_ORDER -DL=2 safe
 	right trigger_paired '' all_taken
 	for mistake in TORN FIRST LINE PACE LANE; do mistake trigger_paired FAULT_$mistake '' all_taken; done
 	right trigger_paired -DBASE=1 all_taken
@@ -314,63 +285,16 @@ trigger() {
 	for mistake in VECTOR INBOX; do mistake allreduce_ring FAULT_$mistake -DN=3; done
 	right allreduce_oneshot -DN=2 ends
 	for mistake in SLOT EARLY; do mistake allreduce_oneshot FAULT_$mistake -DN=2 ends; done
-	right comm_push
-	for mistake in FLAG RELEASE PLACES AHEAD; do mistake comm_push FAULT_$mistake; done
-	right allreduce_pull -DN=2 ends
-	for mistake in READY DONE; do mistake allreduce_pull FAULT_$mistake -DN=2 ends; done
 }
 
-# ---- barriers: one program, whose kind and fault are chosen when the search begins ----
-# barriers EXPECTED KIND:FAULT[:LEAVE]...: runs these searches. The numbers are those of barrier.pml.
-barriers() {
-	expected=$1
-	shift
-	for one; do
-		errors= states=
-		one=$one:0
-		export KIND=${one%%:*}
-		one=${one#*:}
-		export FAULT=${one%%:*}
-		one=${one#*:}
-		export LEAVE=${one%%:*}
-		if run_pan && [ "${errors:-0}" "$expected" 0 ]; then
-			report "$([ "$FAULT" = 0 ] && echo ok || echo found)" barrier \
-				"kind $KIND, fault $FAULT, $LEAVE leave"
-		else
-			report WRONG barrier "kind $KIND, fault $FAULT, $LEAVE leave"
-			wrong=1
-		fi
-	done
-}
+# ---- barriers ----
 barrier() {
-	right barrier_relay
-	for mistake in EARLY FENCE OWN ALONE AHEAD; do mistake barrier_relay FAULT_$mistake; done
-	right barrier_lines -DR=1
-	[ "$quick" = --quick ] || right barrier_lines
-	for mistake in FENCE OWN FIRST PART COPY AHEAD; do mistake barrier_lines FAULT_$mistake; done
-	optimise=-O1
-	make_pan barrier '' '' || wrong=1
-	barriers -eq 0:0 1:0 2:0 3:0 4:0 0:0:1 0:0:2 1:0:2 1:0:3
-	barriers -gt 0:1 1:1 1:2 2:2 3:2 4:2 0:3 1:3 3:3 4:3 2:4 3:5 4:6 0:9:2 1:9:2 0:10:2 1:10:1
-	make_pan barrier '-DD=2 -DW=4 -DR=1' '' || wrong=1
-	barriers -eq 1:0
-	barriers -gt 1:7 2:7 0:8 1:8
 	right grid_sync
 	for mistake in SHORT ALIKE LATE RECORD; do mistake grid_sync FAULT_$mistake; done
 	right barrier_job
 	right barrier_job '-DRANKS=4 -DW=1'
 	for mistake in ALONE SHORT AGAIN LEAVE; do mistake barrier_job FAULT_$mistake; done
 	mistake barrier_job FAULT_AT_ONCE '-DRANKS=4 -DW=1'
-	if [ "$quick" != --quick ]; then
-		optimise=-O1
-		make_pan barrier '-DD=2 -DW=4 -DR=1' '' || wrong=1
-		barriers -eq 0:0 2:0
-		make_pan barrier '-DD=2 -DW=4' '' || wrong=1
-		barriers -eq 1:0 1:0:2
-		barriers -gt 1:11:2
-		make_pan barrier '-DD=2 -DW=6 -DR=1' '' || wrong=1
-		barriers -eq 2:0
-	fi
 }
 
 for part; do
