@@ -3,10 +3,12 @@
 #ifndef LOOM_TEST_RACES_WEAKEN_H
 #define LOOM_TEST_RACES_WEAKEN_H
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,14 +55,23 @@ static int races_notices(const struct race_site *s, int bit, void (*explore)(voi
 	int status = 0;
 	pid_t child = fork();
 	if (!child) {
-		alarm(120);
+		const struct rlimit seconds = {120, 120}; /* of processor time: then nothing was noticed */
+		setrlimit(RLIMIT_CPU, &seconds);
 		for (struct race_site *const *at = __start_race_sites; at < __stop_race_sites; at++)
 			(*at)->dropped = races_same(*at, s) ? (uint8_t)bit : 0;
 		explore();
 		_exit(0);
 	}
 	waitpid(child, &status, 0);
-	return status != 0;
+	return WIFSIGNALED(status) ? WTERMSIG(status) != SIGXCPU && WTERMSIG(status) != SIGKILL : status != 0;
+}
+
+/* `make check` sets CHECK to nothing, and has time for some of the orders. `make check-rest` takes all, and so does the
+ * program when it is started by hand. */
+static int races_skips(uint32_t order)
+{
+	const char *check = getenv("CHECK");
+	return check && !*check && order % 5;
 }
 
 /* Expects each order of the device code to be necessary, except for the known ones. With
@@ -82,7 +93,8 @@ static void races_weaken(const struct races_known *known, size_t n, void (*explo
 			const char *file = strrchr(s->file, '/') + 1, *name = bit == RACE_ACQUIRE   ? "acquire"
 									      : bit == RACE_RELEASE ? "release"
 												    : "seq_cst";
-			orders++;
+			if (races_skips(orders++))
+				continue;
 			listed += k != NULL;
 			*races_schedules = 0;
 			int noticed = (!k || all) && races_notices(s, bit, explore);
