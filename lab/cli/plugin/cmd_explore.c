@@ -32,7 +32,7 @@ static const struct loom__option options[] = {
     {"block", "N", "kernels: explore_block_option of the harness", LOOM__AT(struct request, kernel.block, U64)},
     {"resident", "N", "kernels: blocks that a GPU runs at a time, instead of all", LOOM__AT(struct request, kernel.resident, U64)},
     {"define", "NAME", "kernels: a macro for the compiler, also NAME=VALUE", LOOM__AT(struct request, kernel.define, STR)},
-    {"time", "S", "kernels: begin no schedule after so many seconds", LOOM__AT(struct request, kernel.seconds, U64), .dflt = "60", .min = 1},
+    {"time", "S", "kernels: begin no schedule after so many seconds", LOOM__AT(struct request, kernel.seconds, U64), .dflt = "60", .min = 1, .max = 86400},
     LOOM__OPTION_SET(struct request),
     {0}};
 
