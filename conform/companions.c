@@ -40,44 +40,75 @@ static void replace(const struct loom__trial *t, struct loom__text *out)
 	free(real);
 }
 
-int loom__test_stack_runs(struct loom__trial *t)
+/* Runs a command of this executable, with the trial's settings of the plug-in after `head`. On success `child` has its
+ * status. what: the run in words. */
+static int run(struct loom__trial *t, const char *const *head, size_t n, const char *what, struct loom__child *child)
 {
-	char text[500];
-	struct loom__text use = {0}, sets = {0};
-	if (!t->with)
-		return loom__skip(t, "no conf with companions: give one with --with CONF");
-	replace(t, &use);
-	const char **argv = calloc(9 + 2 * t->sets, sizeof(*argv));
-	const char *const head[] = {t->self, "run", t->with, "--quiet", "--samples", "3", "--set", use.at};
-	size_t n = LOOM__COUNT(head);
+	struct loom__text sets = {0};
+	struct loom_error err;
+	const char **argv = calloc(n + 1 + 2 * t->sets, sizeof(*argv));
 	/* The options of the plug-in follow each other in one text, which is complete before argv points into it. */
 	for (size_t i = 0; i < t->sets; i++)
 		loom__text_add(&sets, "%s.%s.%s%c", loom__kind_section(t->plugin->kind), loom__plugin_short(t->plugin),
 			       t->set[i], 0);
-	if (!argv || !use.at || (t->sets && !sets.at))
+	if (!argv || (t->sets && !sets.at))
 		return loom__skip(t, "out of memory");
-	memcpy(argv, head, sizeof(head));
+	memcpy(argv, head, n * sizeof(*head));
 	const char *at = sets.at;
 	for (size_t i = 0; i < t->sets; i++, at += strlen(at) + 1) {
 		argv[n++] = "--set";
 		argv[n++] = at;
 	}
-	struct loom__child child;
-	struct loom_error err;
-	int failed = loom__child_run(argv, t->limit_ms ? t->limit_ms : MOST_MS, &child, &err), status = child.status;
-	const char *said = loom__must_text(&child.noise);
-	snprintf(text, sizeof(text), "%.*s", (int)strcspn(said, "\r\n"), said); /* the first line is the reason */
-	loom__child_free(&child);
-	if (failed)
+	if (loom__child_run(argv, t->limit_ms ? t->limit_ms : MOST_MS, child, &err))
 		return loom__skip(t, "no process for the run: %s", err.text);
-	if (child.timed_out)
-		return loom__fault(t, "in a stack of %s the run does not end", t->with);
-	if (status == CHILD_LOST)
+	if (child->timed_out)
+		return loom__fault(t, "%s does not end", what);
+	if (child->status == CHILD_LOST)
 		return loom__skip(t, "the exit status of the run is not known");
-	if (WIFSIGNALED(status))
-		return loom__fault(t, "in a stack of %s the process dies of signal %d", t->with,
-				   WTERMSIG(status));
-	if (WEXITSTATUS(status) == 4)
-		return loom__skip(t, "%s", text);
-	return WEXITSTATUS(status) ? loom__fault(t, "in a stack of %s: %s", t->with, text) : 0;
+	if (WIFSIGNALED(child->status))
+		return loom__fault(t, "%s dies of signal %d", what, WTERMSIG(child->status));
+	return 0;
+}
+
+/* Writes the line of the child's output that begins at `at`. */
+static void copy_line(const char *at, char *text, size_t room)
+{
+	snprintf(text, room, "%.*s", (int)strcspn(at, "\r\n"), at);
+}
+
+int loom__test_stack_runs(struct loom__trial *t)
+{
+	char text[500], what[500];
+	struct loom__text use = {0};
+	struct loom__child child = {0};
+	if (!t->with)
+		return loom__skip(t, "no conf with companions: give one with --with CONF");
+	replace(t, &use);
+	const char *const head[] = {t->self,     "run", t->with, "--quiet",
+				    "--samples", "3",   "--set", loom__must_text(&use)};
+	snprintf(what, sizeof(what), "in a stack of %s the run", t->with);
+	int rc = run(t, head, LOOM__COUNT(head), what, &child);
+	if (rc)
+		return rc;
+	copy_line(loom__must_text(&child.noise), text, sizeof(text)); /* the first line is the reason */
+	int status = WEXITSTATUS(child.status);
+	loom__child_free(&child);
+	return status == 4 ? loom__skip(t, "%s", text)
+	       : status    ? loom__fault(t, "in a stack of %s: %s", t->with, text)
+			   : 0;
+}
+
+int loom__test_stack_explored(struct loom__trial *t)
+{
+	char text[500];
+	struct loom__child child = {0};
+	const char *const head[] = {t->self, "explore", t->path, "--seeds", "300"};
+	int rc = run(t, head, LOOM__COUNT(head), "gpuloom explore", &child);
+	if (rc)
+		return rc;
+	const char *said = loom__must_text(&child.noise), *then = strstr(said, "then: ");
+	copy_line(then ? then + 6 : said, text, sizeof(text));
+	int status = WEXITSTATUS(child.status);
+	loom__child_free(&child);
+	return status == 4 ? loom__skip(t, "%s", text) : status ? loom__fault(t, "gpuloom explore: %s", text) : 0;
 }
