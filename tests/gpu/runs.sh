@@ -583,8 +583,8 @@ noncoherent_runs() {
 	awk 'BEGIN {
 		printf "{\"format\": \"gpuloom-costs\", \"tasks\": ["
 		for (i = 0; i < 400; i++)
-			printf "%s{\"id\": %d, \"cost\": 1000, \"after\": [%s%s%s]}", i ? ", " : "", i, i % 20 ? i - 1 : "",
-				i % 20 && i >= 20 ? ", " : "", i >= 20 ? i - 20 : ""
+			printf("%s{\"id\": %d, \"cost\": 1000, \"after\": [%s%s%s]}", i ? ", " : "", i, i % 20 ? i - 1 : "",
+				i % 20 && i >= 20 ? ", " : "", i >= 20 ? i - 20 : "")
 		print "]}"
 	}' >"$tmp/lattice.json"
 	run mgws makespan 0 verified none --set transport.use=p2p --set workload.makespan.law=trace \
