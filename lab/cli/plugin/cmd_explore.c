@@ -53,7 +53,7 @@ const struct loom__usage loom__explore_usage = {
     .examples = "explore ./sched_mine.so --seeds 10000\ta plug-in of your own\n"
 		"explore ./sched_mine.so --replay 42\tone schedule again\n"
 		"explore kernel.cu --harness host.cpp --ranks 2\ta kernel of two GPUs\n"
-		"explore conf/fib.ini --set 'run.devices=sim:0 sim:1' --set device.sim.workers=2 --set workload.fib.n=6\ta conf\n",
+		"explore job.ini --set device.sim.workers=4\ta conf whose devices are sim:0\n",
     .page = "docs/explore.md",
     .begin = begin,
     LOOM__REQUEST(struct request, conf.file, run)};
