@@ -13,11 +13,16 @@ static void join_round(struct round *r, int ordered)
 	r->arrived++;
 }
 
-static void end_round(struct round *r)
+static void end_round_quietly(struct round *r)
 {
 	r->arrived = 0;
 	r->meeting[(r->number + 1) % 2] = (struct race_meeting){0}; /* all have left it */
 	r->number++;
+}
+
+static void end_round(struct round *r)
+{
+	end_round_quietly(r);
 	loom__explore_wake(&r->number, UINT32_MAX);
 }
 
@@ -42,7 +47,7 @@ void explore_barrier(const struct explore_place *at, uint32_t id, uint32_t threa
 {
 	struct block *b = thread(at)->block;
 	if (id >= 16 || threads % 32)
-		explore_refuse(at, "barrier %u of %u threads: there are 16 barriers, of warps", id, threads);
+		explore_fault(at, "barrier %u of %u threads: there are 16 barriers, of warps", id, threads);
 	struct round *r = &b->barrier[id].round;
 	uint32_t number = r->number;
 	b->barrier[id].all = !threads;
@@ -81,24 +86,21 @@ void explore_grid_barrier(const struct explore_place *at)
 static struct lanes *lanes_of(const struct explore_place *at, struct warp *w, uint32_t mask)
 {
 	struct lanes *free = NULL;
-	for (struct lanes *l = w->lanes; l < w->lanes + 4; l++) {
+	for (struct lanes *l = w->lanes; l < w->lanes + 32; l++) {
 		if (l->mask == mask)
 			return l;
 		free = !l->mask || (!l->here && !free) ? l : free;
 	}
 	if (!free)
-		explore_refuse(at, "lanes of a warp meet in more than 4 groups at a time");
+		explore_refuse(at, "lanes of a warp meet in more than 32 groups at a time");
 	memset(free, 0, sizeof(*free));
 	free->mask = mask;
 	return free;
 }
 
-static void end_lanes(struct lanes *l, const struct warp *w)
+static int is_complete(const struct lanes *l, const struct warp *w)
 {
-	if (l->here && (l->here & w->live) == (l->mask & w->live)) {
-		l->here = 0;
-		end_round(&l->round);
-	}
+	return l->here && (l->here & w->live) == (l->mask & w->live);
 }
 
 uint32_t explore_collect(const struct explore_place *at, uint32_t mask, uint64_t v, uint64_t *all)
@@ -106,13 +108,16 @@ uint32_t explore_collect(const struct explore_place *at, uint32_t mask, uint64_t
 	struct fiber *f = thread(at);
 	struct warp *w = &f->block->warp[f->self.warp];
 	if (!(mask >> f->self.lane & 1))
-		explore_refuse(at, "the mask %#x does not have the calling lane, %u", mask, f->self.lane);
+		explore_fault(at, "the mask %#x does not have the calling lane, %u", mask, f->self.lane);
 	struct lanes *l = lanes_of(at, w, mask);
 	uint32_t number = l->round.number, lanes = mask & w->live;
 	l->value[number % 2][f->self.lane] = v;
 	l->here |= 1u << f->self.lane;
 	join_round(&l->round, !all);
-	end_lanes(l, w);
+	if (is_complete(l, w)) {
+		l->here = 0;
+		end_round(&l->round);
+	}
 	if (l->round.number == number)
 		await_round(&l->round, number, "waits for lanes of its warp");
 	if (all)
@@ -127,17 +132,24 @@ void explore_syncwarp(const struct explore_place *at, uint32_t mask)
 	explore_collect(at, mask, 0, NULL);
 }
 
-/* The others do not wait for a thread that has ended. */
+/* The others do not wait for a thread that has ended. Other fibers run only at the end of this function. */
 void explore_leave_block(struct fiber *f)
 {
 	struct block *b = f->block;
 	struct warp *w = &b->warp[f->self.warp];
+	struct round *ended[16 + 32];
+	uint32_t n = 0;
 	w->live &= ~(1u << f->self.lane);
-	for (struct lanes *l = w->lanes; l < w->lanes + 4; l++)
-		end_lanes(l, w);
+	for (struct lanes *l = w->lanes; l < w->lanes + 32; l++)
+		if (is_complete(l, w)) {
+			l->here = 0;
+			end_round_quietly(ended[n++] = &l->round);
+		}
 	for (int i = 0; i < 16; i++)
-		if (b->barrier[i].all && b->barrier[i].round.arrived && b->barrier[i].round.arrived == b->live - 1)
-			end_round(&b->barrier[i].round);
+		if (b->barrier[i].all && b->barrier[i].round.arrived && b->barrier[i].round.arrived == b->live)
+			end_round_quietly(ended[n++] = &b->barrier[i].round);
+	while (n)
+		loom__explore_wake(&ended[--n]->number, UINT32_MAX);
 }
 
 /* ---- mbarrier objects: the word has the parity (1 bit), the number of arrivals of a phase (20), those to come (20),
@@ -162,7 +174,7 @@ static uint64_t mbarrier_next(uint64_t old, uint64_t v)
 void explore_mbarrier_init(const struct explore_place *at, void *bar, uint32_t count)
 {
 	if (!count || count > 0xfffff)
-		explore_refuse(at, "an mbarrier of %u arrivals", count);
+		explore_fault(at, "an mbarrier of %u arrivals", count);
 	explore_store(at, bar, 8, (uint64_t)count << 1 | (uint64_t)count << 21, EXPLORE_RELAXED, EXPLORE_BLOCK);
 }
 
@@ -202,8 +214,8 @@ void explore_bulk(const struct explore_place *at, void *to, const void *from, ui
 	struct fiber *f = thread(at);
 	struct block *b = f->block;
 	if (bytes % 16 || (uintptr_t)to % 16 || (uintptr_t)from % 16)
-		explore_refuse(at, "a bulk copy of %u bytes from %p to %p: all three must be multiples of 16", bytes,
-			       from, to);
+		explore_fault(at, "a bulk copy of %u bytes from %p to %p: all three must be multiples of 16", bytes,
+			      from, to);
 	if (!b->copier)
 		explore_start_fiber(b->copier = explore_take_fiber(COPIER, b));
 	struct copy *c = b->copy;
@@ -251,7 +263,7 @@ static void copy_one(struct block *b, struct copy *c)
 	f->at = c->at;
 	f->does = "copies";
 	if (c->bytes > sizeof(data))
-		explore_refuse(&c->at, "a bulk copy of more than %zu bytes", sizeof(data));
+		explore_fault(&c->at, "a bulk copy of more than %zu bytes", sizeof(data));
 	explore_plain(&c->at, c->from, c->bytes, 0);
 	memcpy(data, c->from, c->bytes);
 	race_arrive(&c->done);
@@ -271,8 +283,8 @@ static void copy_one(struct block *b, struct copy *c)
 void explore_run_copier(struct fiber *f)
 {
 	struct block *b = f->block;
-	race_move((uint8_t)b->launch->rank, (uint8_t)(b - explore.block));
-	f->self.device = b->launch->rank;
+	f->self = (struct explore_self){.device = b->launch->rank, .block_idx = {b->number, 0, 0}};
+	race_move((uint8_t)b->launch->rank, (uint8_t)(b - explore.block), explore_name(f));
 	while (!f->quit) {
 		struct copy *todo = NULL;
 		uint32_t changes = b->changes;

@@ -306,7 +306,8 @@ static void mark(struct rewriter *r, size_t i)
 		r->t[first].other = (uint32_t)(i - first);
 	} else if (one_of(r, i, " asm __asm __asm__ ")) {
 		t->start = ASM;
-	} else if (one_of(r, i, " __device__ __constant__ __managed__ ")) {
+	} else if (one_of(r, i, " __device__ __constant__ __managed__ ") ||
+		   (is(r, i, "__noinline__") && i && !bracket(r, i - 1, "(") && !bracket(r, i - 1, ","))) {
 		t->start = DEVICE;
 	} else if (one_of(r, i, " texture surface ") && bracket(r, i + 1, "<")) {
 		t->start = TEXTURE;

@@ -4,12 +4,15 @@
 #include "run_internal.h"
 
 #include <malloc.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 struct explore explore;
@@ -67,16 +70,28 @@ void explore_pause(void)
 
 /* ---- memory */
 
+/* A seq_cst access is a fence and an access (PTX ISA, "Fence-SC"). */
+static void before_access(const struct explore_place *at, const void *p, uint32_t size, int order,
+			  enum explore_scope scope)
+{
+	struct fiber *f = explore_fiber();
+	explore_step(at, NULL, p, "runs");
+	if (f)
+		f->size = size;
+	if (order == EXPLORE_SEQ_CST)
+		race_fence(site_of(at, NULL, order, scope));
+}
+
 uint64_t explore_load(const struct explore_place *at, const void *p, uint32_t size, int order, enum explore_scope scope)
 {
-	explore_step(at, NULL, p, "runs");
+	before_access(at, p, size, order, scope);
 	return race_load(site_of(at, NULL, order, scope), p, size);
 }
 
 void explore_store(const struct explore_place *at, void *p, uint32_t size, uint64_t v, int order,
 		   enum explore_scope scope)
 {
-	explore_step(at, NULL, NULL, "runs");
+	before_access(at, NULL, size, order, scope);
 	race_store(site_of(at, NULL, order, scope), p, size, v);
 }
 
@@ -90,7 +105,7 @@ static void changed(uint64_t old, uint64_t now)
 uint64_t explore_change(const struct explore_place *at, void *p, uint32_t size,
 			uint64_t (*next)(uint64_t old, uint64_t v), uint64_t v, int order, enum explore_scope scope)
 {
-	explore_step(at, NULL, p, "runs");
+	before_access(at, p, size, order, scope);
 	uint64_t old = race_update(site_of(at, NULL, order, scope), p, size, next, v);
 	changed(old, next(old, v));
 	return old;
@@ -99,7 +114,7 @@ uint64_t explore_change(const struct explore_place *at, void *p, uint32_t size,
 uint64_t explore_cas(const struct explore_place *at, void *p, uint32_t size, uint64_t expected, uint64_t v, int order,
 		     enum explore_scope scope)
 {
-	explore_step(at, NULL, p, "runs");
+	before_access(at, p, size, order, scope);
 	uint64_t was = expected;
 	if (race_cas(site_of(at, NULL, order, scope), p, size, &was, v))
 		changed(0, 1);
@@ -131,8 +146,10 @@ static void volatile_access(const void *p, uint32_t size, int is_write, const vo
 	static const struct explore_place load = {"volatile load", NULL, 0}, store = {"volatile store", NULL, 0};
 	const struct explore_place *at = is_write ? &store : &load;
 	explore_step(at, code, is_write ? NULL : p, "runs");
+	if (explore_fiber())
+		explore_fiber()->size = size;
 	struct race_site *site = site_of(at, code, EXPLORE_RELAXED, EXPLORE_SYSTEM);
-	if (size != 4 && size != 8)
+	if (size != 4 && size != 8) /* without stale values */
 		race_plain_at(site, p, size, is_write);
 	else if (is_write)
 		race_expose_store(site, (void *)(uintptr_t)p, size);
@@ -153,6 +170,16 @@ VOLATILE_CALLS(2)
 VOLATILE_CALLS(4)
 VOLATILE_CALLS(8)
 VOLATILE_CALLS(16)
+/* A constructor or destructor sets the pointer to virtual functions. */
+void __tsan_vptr_update(void **p, void *v)
+{
+	if (*p != v)
+		race_plain(p, sizeof(*p), 1, __builtin_return_address(0));
+}
+void __tsan_vptr_read(void **p)
+{
+	race_plain(p, sizeof(*p), 0, __builtin_return_address(0));
+}
 
 /* ---- fibers: each has a role, or sleeps until it gets one */
 
@@ -270,8 +297,8 @@ static int start_block(struct launch *l)
 		b++;
 	uint32_t resident = 0;
 	for (struct block *x = explore.block; x < explore.block + BLOCKS; x++)
-		resident += x->launch && x->launch->rank == l->rank;
-	if (resident >= explore.resident || b == explore.block + BLOCKS - explore.ranks)
+		resident += x->launch && x->launch->rank == l->rank && !x->launch->is_copy;
+	if ((resident >= explore.resident && !l->is_copy) || b == explore.block + BLOCKS - explore.ranks)
 		return 0;
 	/* The struct is large, so only what this block uses is cleared. */
 	memset(b->warp, 0, (l->threads + 31) / 32 * sizeof(b->warp[0]));
@@ -299,11 +326,36 @@ static int start_block(struct launch *l)
 	return 1;
 }
 
-/* Starts what can start on the rank: kernels of a stream run one after another. */
+/* Streams that wait for the default stream, and it for them. */
+static int is_blocking(const struct explore_stream *s)
+{
+	return !s || !s->non_blocking;
+}
+
+/* Returns 1 if the launch `l` begins after the earlier one has ended. */
+static int waits_for(const struct launch *l, const struct launch *earlier)
+{
+	return l->stream == earlier->stream ||
+	       ((!l->stream || !earlier->stream) && is_blocking(l->stream) && is_blocking(earlier->stream));
+}
+
+/* Returns 1 if all launches for which `l` waits have ended. */
+static int may_start(struct rank *r, struct launch *l)
+{
+	for (const struct launch *e = r->first; e != l; e = e->next)
+		if (waits_for(l, e) && !e->done)
+			return 0;
+	for (const struct launch *e = r->first; e != l && !l->started; e = e->next)
+		if (waits_for(l, e))
+			race_merge(&l->begin, &e->finish);
+	return 1;
+}
+
+/* Starts what can start on the rank. */
 static void dispatch(struct rank *r)
 {
 	for (struct launch *l = r->first; l; l = l->next)
-		while (l->started < l->blocks && (!l->after || l->after->ended == l->after->blocks) && start_block(l)) {
+		while (l->started < l->blocks && may_start(r, l) && start_block(l)) {
 		}
 }
 
@@ -323,23 +375,24 @@ static void run_thread(struct fiber *f)
 {
 	struct block *b = f->block;
 	struct launch *l = b->launch;
-	race_move((uint8_t)l->rank, (uint8_t)(b - explore.block));
+	race_move((uint8_t)l->rank, (uint8_t)(b - explore.block), explore_name(f));
 	race_leave(&l->begin);
-	if (l->after)
-		race_leave(&l->after->finish);
 	race_reset_proxy();
 	l->body(l->arg);
-	explore_leave_block(f);
-	if (b->live == 1 && b->copier)
-		explore_end_copier(b);
 	race_arrive(&l->finish);
+	uint32_t left = --b->live;
+	explore_leave_block(f);
+	if (!left && b->copier) {
+		explore_end_copier(b);
+		race_arrive(&l->finish);
+	}
 	f->role = IDLE;
-	if (!--b->live)
+	if (!left)
 		end_block(b);
 }
 
-/* A source with main() in place of explore_rank() is one host thread, which uses the GPUs of all ranks. The command names
- * it explore_main(); these are the names of both its forms in C++. */
+/* A source with main() in place of explore_rank() is one host thread, which uses the GPUs of all ranks. The command
+ * names it explore_main(); these are the names of both its forms in C++. */
 int explore_main(int argc, char **argv) __asm__("_Z12explore_mainiPPc") __attribute__((weak));
 int explore_main_of_none(void) __asm__("_Z12explore_mainv") __attribute__((weak));
 __attribute__((weak)) void explore_rank(int rank, int ranks)
@@ -353,19 +406,25 @@ __attribute__((weak)) void explore_rank(int rank, int ranks)
 		explore_wrong(&at, "main() did not return 0");
 }
 
-static void run_host(struct fiber *f, uint32_t rank)
+static void finish_host(void)
 {
-	race_move((uint8_t)rank, (uint8_t)(BLOCKS - explore.ranks + rank));
-	f->self.device = rank;
-	explore_rank((int)rank, (int)explore.ranks);
+	struct fiber *f = explore_fiber();
 	for (f->self.device = 0; f->self.device < explore.ranks; f->self.device++)
-		explore_stream_wait(&(struct explore_place){"", "the end of its host code", 0}, NULL);
+		explore_stream_wait(&(struct explore_place){"", "the end of its host code", 0}, NULL, 1);
 	f->role = IDLE;
 	if (!--explore.hosts) {
 		explore.over = 1;
 		for (uint32_t i = 0; i < explore.fibers; i++)
 			explore_start_fiber(&explore.fiber[i]);
 	}
+}
+
+static void run_host(struct fiber *f, uint32_t rank)
+{
+	f->self.device = rank;
+	race_move((uint8_t)rank, (uint8_t)(BLOCKS - explore.ranks + rank), explore_name(f));
+	explore_rank((int)rank, (int)explore.ranks);
+	finish_host();
 }
 
 static void body(uint32_t i)
@@ -391,9 +450,9 @@ static struct rank *my_rank(void)
 	return &explore.rank[explore_self()->device];
 }
 
-void explore_launch(const struct explore_place *at, const struct explore_index *grid, const struct explore_index *block,
-		    size_t shared, struct explore_stream *stream, void (*body_)(void *arg), void (*end)(void *arg),
-		    void *arg)
+/* Adds a launch of the shape to the stream. The caller sets what it runs, and calls dispatch(). */
+static struct launch *new_launch(const struct explore_place *at, const struct explore_index *grid,
+				 const struct explore_index *block, struct explore_stream *stream)
 {
 	struct rank *r = my_rank();
 	struct fiber *f = explore_fiber();
@@ -404,24 +463,73 @@ void explore_launch(const struct explore_place *at, const struct explore_index *
 	*l = (struct launch){.owner = r,
 			     .rank = f->self.device,
 			     .stream = stream,
+			     .at = *at,
 			     .grid = *grid,
 			     .block = *block,
 			     .blocks = grid->x * grid->y * grid->z,
-			     .threads = block->x * block->y * block->z,
-			     .shared = shared,
-			     .body = body_,
-			     .end = end,
-			     .arg = arg};
+			     .threads = block->x * block->y * block->z};
 	if (!l->blocks || !l->threads || l->threads > 1024)
-		explore_refuse(at, "a grid of %u blocks of %u threads", l->blocks, l->threads);
-	if (shared > SHARED_BYTES - SHARED_STATIC)
-		explore_refuse(at, "%zu bytes of shared memory", shared);
-	for (; *end_of; end_of = &(*end_of)->next)
-		if ((*end_of)->stream == stream)
-			l->after = *end_of;
+		explore_fault(at, "a grid of %u blocks of %u threads", l->blocks, l->threads);
+	while (*end_of)
+		end_of = &(*end_of)->next;
 	*end_of = l;
 	race_arrive(&l->begin);
-	dispatch(r);
+	return l;
+}
+
+void explore_launch(const struct explore_place *at, const struct explore_index *grid, const struct explore_index *block,
+		    size_t shared, struct explore_stream *stream, void (*body_)(void *arg), void (*end)(void *arg),
+		    void *arg)
+{
+	if (shared > SHARED_BYTES - SHARED_STATIC)
+		explore_refuse(at, "%zu bytes of shared memory: the most is %d", shared, SHARED_BYTES - SHARED_STATIC);
+	struct launch *l = new_launch(at, grid, block, stream);
+	l->shared = shared;
+	l->body = body_;
+	l->end = end;
+	l->arg = arg;
+	dispatch(l->owner);
+}
+
+/* A copy of the host, or a memset if `from` is NULL. */
+struct host_copy {
+	struct explore_place at;
+	void *to;
+	const void *from;
+	int value;
+	size_t bytes;
+};
+
+static void run_copy(void *arg)
+{
+	const struct host_copy *c = arg;
+	explore_step(&c->at, NULL, NULL, "copies");
+	if (c->from)
+		explore_plain(&c->at, c->from, c->bytes, 0);
+	explore_plain(&c->at, c->to, c->bytes, 1);
+	if (c->from)
+		memcpy(c->to, c->from, c->bytes);
+	else
+		memset(c->to, c->value, c->bytes);
+}
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+void explore_copy(const struct explore_place *at, void *to, const void *from, int value, size_t bytes,
+		  struct explore_stream *stream)
+{
+	const struct explore_index one = {1, 1, 1};
+	struct launch *l = new_launch(at, &one, &one, stream);
+	struct host_copy *c = explore_alloc(sizeof(*c));
+	*c = (struct host_copy){*at, to, from, value, bytes};
+	l->is_copy = 1;
+	l->body = run_copy;
+	l->end = nothing;
+	l->arg = c;
+	dispatch(l->owner);
 }
 
 void explore_set_device(const struct explore_place *at, int d)
@@ -436,16 +544,18 @@ int explore_device_count(void)
 	return (int)explore.ranks;
 }
 
-struct explore_stream *explore_stream_create(void)
+struct explore_stream *explore_stream_create(int non_blocking)
 {
-	return explore_alloc(1);
+	struct explore_stream *s = explore_alloc(sizeof(*s));
+	s->non_blocking = non_blocking;
+	return s;
 }
 
-void explore_stream_wait(const struct explore_place *at, struct explore_stream *stream)
+void explore_stream_wait(const struct explore_place *at, struct explore_stream *stream, int all)
 {
 	explore_step(at, NULL, NULL, "waits for its kernels");
 	for (struct launch *l = my_rank()->first; l; l = l->next) {
-		if (stream && l->stream != stream)
+		if (!all && l->stream != stream && (stream || !is_blocking(l->stream)))
 			continue;
 		while (!l->done)
 			loom__explore_sleep(&l->done, 0);
@@ -480,12 +590,15 @@ void free(void *p)
 void *explore_buffer(const char *name, int rank, size_t bytes)
 {
 	struct buffer *b = explore.buffer;
+	if (rank < 0 || (uint32_t)rank >= explore.ranks)
+		explore_refuse(&(struct explore_place){"buffer", NULL, 0},
+			       "\"%s\" of rank %d: there are %u ranks (--ranks)", name, rank, explore.ranks);
 	while (b < explore.buffer + explore.buffers && (b->rank != rank || strcmp(b->name, name)))
 		b++;
 	if (b == explore.buffer + explore.buffers) {
 		if (explore.buffers++ == BUFFERS)
 			explore_refuse(&(struct explore_place){"buffer", NULL, 0}, "more than %d buffers", BUFFERS);
-		*b = (struct buffer){name, rank, bytes, explore_alloc(bytes)};
+		*b = (struct buffer){strcpy(explore_alloc(strlen(name) + 1), name), rank, bytes, explore_alloc(bytes)};
 		memset(b->p, 0, bytes);
 	}
 	if (b->bytes < bytes)
@@ -500,21 +613,43 @@ void *explore_buffer(const char *name, int rank, size_t bytes)
 void __assert_fail(const char *text, const char *file, unsigned line, const char *function)
 {
 	(void)function;
-	explore_wrong(&(struct explore_place){"assert", file, line}, text);
-	loom__explore_stop();
-	abort();
+	explore_fault(&(struct explore_place){"assert", file, line}, "assert(%s)", text);
+}
+
+static void put_index(const char *what, struct explore_index i, char *text, size_t room)
+{
+	size_t n = strlen(text);
+	snprintf(text + n, room - n, i.y || i.z ? ", %s (%u,%u,%u)" : ", %s %u", what, i.x, i.y, i.z);
+}
+
+/* Writes the name with this tag. */
+static void name_tag(uint32_t tag, char *text, size_t room)
+{
+	const struct name *n = &explore.name[tag];
+	snprintf(text, room,
+		 n->role == HOST     ? "the host code of rank %u"
+		 : n->role == COPIER ? "bulk copies of rank %u"
+				     : "rank %u",
+		 n->rank);
+	if (n->role != HOST)
+		put_index("block", n->block, text, room);
+	if (n->role == THREAD)
+		put_index("thread", n->thread, text, room);
+}
+
+uint32_t explore_name(const struct fiber *f)
+{
+	uint32_t tag = explore.names < NAMES - 1 ? explore.names++ : NAMES - 1;
+	uint32_t rank = f->role == HOST ? (uint32_t)(f - explore.fiber) : f->self.device;
+	explore.name[tag] = (struct name){f->role, rank, f->self.block_idx, f->self.thread_idx};
+	return tag;
 }
 
 static void name_fiber(uint32_t i, char *text, size_t room)
 {
-	const struct fiber *f = &explore.fiber[i];
-	if (f->role == HOST)
-		snprintf(text, room, "the host code of rank %u", i);
-	else if (f->role == COPIER)
-		snprintf(text, room, "bulk copies of rank %u", f->block->launch->rank);
-	else
-		snprintf(text, room, "rank %u, block %u, thread %u", f->self.device, f->self.block_idx.x,
-			 f->self.thread_idx.x);
+	uint32_t names = explore.names, tag = explore_name(&explore.fiber[i]);
+	name_tag(tag, text, room);
+	explore.names = names;
 }
 
 void explore_wrong(const struct explore_place *at, const char *text)
@@ -524,6 +659,33 @@ void explore_wrong(const struct explore_place *at, const char *text)
 	if (!*explore.fault)
 		snprintf(explore.fault, sizeof(explore.fault), "wrong result: %s, found by %s at %s:%u", text, who,
 			 at->file, at->line);
+}
+
+void explore_fault(const struct explore_place *at, const char *format, ...)
+{
+	char text[300];
+	va_list list;
+	va_start(list, format);
+	vsnprintf(text, sizeof(text), format, list);
+	va_end(list);
+	explore_wrong(at, text);
+	loom__explore_stop();
+	abort();
+}
+
+/* exit() in host code ends it, and all code after it. */
+static void finish_host(void);
+void exit(int status)
+{
+	struct fiber *f = explore_fiber();
+	if (f && status)
+		explore_fault(&f->at, "the program called exit(%d)", status);
+	if (f) {
+		finish_host();
+		loom__explore_leave();
+	}
+	fflush(NULL);
+	_exit(status);
 }
 
 void explore_refuse(const struct explore_place *at, const char *format, ...)
@@ -536,13 +698,31 @@ void explore_refuse(const struct explore_place *at, const char *format, ...)
 	vfprintf(stderr, format, list);
 	va_end(list);
 	fprintf(stderr, "\n");
-	exit(4);
+	_exit(4);
 }
 
 static int same_state(const struct fiber *a, const struct fiber *b)
 {
-	return a->role == b->role && a->self.device == b->self.device && a->self.block_idx.x == b->self.block_idx.x &&
-	       a->does == b->does && a->at.line == b->at.line && a->at.file == b->at.file && a->code == b->code;
+	return a->role == b->role && a->block == b->block && a->self.device == b->self.device &&
+	       a->self.block_idx.x == b->self.block_idx.x && a->does == b->does && a->at.line == b->at.line &&
+	       a->at.file == b->at.file && a->code == b->code;
+}
+
+/* Prints the word on which a thread polls, and its value. */
+static void print_word(FILE *out, const struct fiber *f)
+{
+	const char *p = f->last;
+	uint64_t v = 0;
+	if (!p || !f->size || f->size > 8)
+		return;
+	memcpy(&v, p, f->size);
+	for (const struct buffer *b = explore.buffer; b < explore.buffer + explore.buffers; b++)
+		if (p >= (const char *)b->p && p < (const char *)b->p + b->bytes) {
+			fprintf(out, ": \"%s\" of rank %d, byte %zu, is %llu", b->name, b->rank,
+				(size_t)(p - (const char *)b->p), (unsigned long long)v);
+			return;
+		}
+	fprintf(out, ": the word is %#llx", (unsigned long long)v);
 }
 
 /* Prints what each fiber does. Threads of one block that do the same get one line. */
@@ -560,8 +740,21 @@ static void print_states(FILE *out)
 		fprintf(out, "  %s", who);
 		if (end - i > 1)
 			fprintf(out, " to %u", explore.fiber[end - 1].self.thread_idx.x);
-		fprintf(out, ": %s%s%s at %s\n", f->does, f->at.what && *f->at.what ? ", " : "", f->at.what ? f->at.what : "", where);
+		fprintf(out, ": %s%s%s at %s", f->does, f->at.what && *f->at.what ? ", " : "",
+			f->at.what ? f->at.what : "", where);
+		if (!strcmp(f->does, "polls"))
+			print_word(out, f);
+		if (f->role == THREAD) {
+			race_where(NULL, f->block->launch->at.file, f->block->launch->at.line, where, sizeof(where));
+			fprintf(out, "; launched at %s", where);
+		}
+		fprintf(out, "\n");
 	}
+	for (uint32_t r = 0; r < explore.ranks; r++)
+		for (const struct launch *l = explore.rank[r].first; l; l = l->next)
+			if (l->started && l->started < l->blocks)
+				fprintf(out, "  rank %u: %u of %u blocks have started, for --resident=%u\n", r,
+					l->started, l->blocks, explore.resident);
 }
 
 static void prepare(void)
@@ -569,7 +762,7 @@ static void prepare(void)
 	for (; explore.allocations; explore.allocations--)
 		free(explore.allocation[explore.allocations - 1]);
 	explore.buffers = explore.over = explore.again = 0;
-	explore.want = 0;
+	explore.want = explore.names = 0;
 	explore.hosts = explore.ranks;
 	*explore.fault = 0;
 	memset(explore.rank, 0, sizeof(explore.rank));
@@ -615,6 +808,57 @@ static FILE *mute(int is)
 	return out;
 }
 
+/* ---- crashes, and code that never calls the runtime */
+
+static struct {
+	FILE *out;
+	uint64_t seed, ran, steps, stood; /* stood: seconds without a step */
+} watch;
+
+static void tell(FILE *out, const char *fault, uint64_t seed, uint64_t ran, double took);
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+	const ucontext_t *u = context;
+	char who[80] = "?", where[300], text[500];
+	(void)info;
+	if (number == SIGALRM) {
+		uint64_t steps = loom__explore_steps();
+		watch.stood = steps == watch.steps && explore_fiber() ? watch.stood + 1 : 0;
+		watch.steps = steps;
+		if (watch.stood < 5)
+			return;
+	}
+	if (explore_fiber())
+		name_fiber(loom__explore_now(), who, sizeof(who));
+#ifdef __x86_64__
+	race_where((const char *)u->uc_mcontext.gregs[REG_RIP] + 1, NULL, 0, where, sizeof(where));
+#else
+	(void)u, snprintf(where, sizeof(where), "?");
+#endif
+	if (number == SIGALRM)
+		snprintf(text, sizeof(text), "%s runs for 5 s without an atomic or volatile access or a barrier, at %s",
+			 who, where);
+	else
+		snprintf(text, sizeof(text), "crash, %s, by %s at %s", strsignal(number), who, where);
+	tell(watch.out, text, watch.seed, watch.ran, 0);
+	_exit(3);
+}
+
+static void watch_signals(FILE *out)
+{
+	static char stack[1 << 16];
+	const stack_t other = {.ss_sp = stack, .ss_size = sizeof(stack)};
+	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
+	static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM};
+	const struct itimerval second = {{1, 0}, {1, 0}};
+	watch.out = out;
+	sigaltstack(&other, NULL);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		sigaction(numbers[i], &action, NULL);
+	setitimer(ITIMER_REAL, &second, NULL);
+}
+
 static double seconds(void)
 {
 	struct timespec t;
@@ -631,6 +875,18 @@ static uint64_t number(char **argv, const char *name, uint64_t otherwise)
 	return otherwise;
 }
 
+static void tell(FILE *out, const char *fault, uint64_t seed, uint64_t ran, double took)
+{
+	fprintf(out, "found: %s\n", fault);
+	if (!strcmp(fault, "hang"))
+		print_states(out);
+	fprintf(out, "schedule %llu (%s)", (unsigned long long)ran + 1, explore.kind);
+	if (took > 0)
+		fprintf(out, ", after %.2f s", took);
+	fprintf(out, "\nagain: --replay %llu\n", (unsigned long long)seed);
+	fflush(out);
+}
+
 /* Arguments: NAME=NUMBER. `gpuloom explore` has checked them. */
 int main(int argc, char **argv)
 {
@@ -645,7 +901,7 @@ int main(int argc, char **argv)
 	explore_block_option = (uint32_t)number(argv, "block", 0);
 	explore.fibers = explore.ranks;
 	FILE *out = mute(count > 1);
-	race_name = name_fiber;
+	race_name = name_tag;
 	char *shared = mmap(NULL, (size_t)BLOCKS * SHARED_BYTES, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_32BIT, -1, 0);
 	if (shared == MAP_FAILED)
@@ -653,9 +909,13 @@ int main(int argc, char **argv)
 	for (uint32_t i = 0; i < BLOCKS; i++)
 		explore.block[i].shared = shared + (size_t)i * SHARED_BYTES;
 	uint64_t seed = first;
-	for (; ran < count && !fault && (ran == 0 || seconds() - begin < limit); ran += !fault)
+	watch_signals(out);
+	for (; ran < count && !fault && (ran == 0 || seconds() - begin < limit); ran += !fault) {
+		watch.seed = seed;
+		watch.ran = ran;
 		if (!(fault = run_schedule(seed)))
 			seed++;
+	}
 	double took = seconds() - begin;
 	if (!fault) {
 		fprintf(out, "nothing found: %llu schedules, %.0f per second\n", (unsigned long long)ran,
@@ -663,11 +923,6 @@ int main(int argc, char **argv)
 		fclose(out);
 		return 0;
 	}
-	fprintf(out, "found: %s\n", fault);
-	if (!strcmp(fault, "hang"))
-		print_states(out);
-	fprintf(out, "schedule %llu (%s), after %.2f s\nagain: --replay %llu\n", (unsigned long long)ran + 1, explore.kind, took,
-		(unsigned long long)seed);
-	fflush(out);
+	tell(out, fault, seed, ran, took);
 	_exit(3);
 }

@@ -12,7 +12,8 @@ enum {
 	RANKS = RACE_DEVICES,
 	SHARED_STATIC = 64 << 10, /* room for shared variables; dynamic shared memory follows */
 	SHARED_BYTES = 256 << 10,
-	ALLOCATIONS = 4096,
+	ALLOCATIONS = 1 << 14,
+	NAMES = 1 << 16,
 	BUFFERS = 256,
 	COPIES = 16, /* bulk copies of a block at a time */
 };
@@ -29,7 +30,7 @@ struct warp {
 		uint32_t mask, here; /* mask: 0: free; here: lanes that have arrived */
 		struct round round;
 		uint64_t value[2][32];
-	} lanes[4];
+	} lanes[32];
 };
 
 struct block {
@@ -58,16 +59,22 @@ struct block {
 };
 
 struct launch {
-	struct launch *next, *after; /* after: the kernel before it in its stream */
+	struct launch *next;
 	struct rank *owner;
 	uint32_t rank, blocks, threads, started, ended, done;
 	struct explore_stream *stream;
+	struct explore_place at;
+	uint32_t is_copy; /* 1: a copy of the host, which takes no room on the GPU */
 	struct explore_index grid, block;
 	size_t shared;
 	void (*body)(void *arg), (*end)(void *arg);
 	void *arg;
 	struct race_meeting begin, finish;
 	struct round all; /* of explore_grid_barrier() */
+};
+
+struct explore_stream {
+	int non_blocking;
 };
 
 enum role { IDLE, HOST, THREAD, COPIER };
@@ -78,6 +85,7 @@ struct fiber {
 	uint32_t start;          /* the fiber sleeps on it until it gets a role */
 	struct explore_place at; /* its last operation */
 	const void *code, *last; /* last: the word that it accessed last */
+	uint32_t size;           /* of this word */
 	uint32_t polls;
 	const char *does;
 	uint32_t groups, quit; /* number of bulk groups so far; 1: the copier must end */
@@ -93,6 +101,13 @@ struct explore {
 	struct rank {
 		struct launch *first;
 	} rank[RANKS];
+	/* What has run on fibers in this schedule, for messages: the tags of race_move(). */
+	struct name {
+		enum role role;
+		uint32_t rank;
+		struct explore_index block, thread;
+	} name[NAMES];
+	uint32_t names;
 	struct fiber fiber[FIBERS];
 	struct block block[BLOCKS];
 	struct buffer {
@@ -113,6 +128,11 @@ static inline struct fiber *explore_fiber(void)
 }
 
 void explore_step(const struct explore_place *at, const void *code, const void *p, const char *does);
+/* The calling code breaks a rule of CUDA. Ends the schedule. */
+void explore_fault(const struct explore_place *at, const char *format, ...)
+    __attribute__((noreturn, format(printf, 2, 3)));
+/* Gives the running fiber a name in messages. */
+uint32_t explore_name(const struct fiber *f);
 /* Gives a role to an idle fiber. If there is none, the schedule ends, and is repeated with more fibers. */
 struct fiber *explore_take_fiber(enum role role, struct block *block);
 void explore_start_fiber(struct fiber *f);

@@ -139,13 +139,18 @@ uint64_t loom__explore_steps(void)
 	return all.pct.step;
 }
 
+void loom__explore_leave(void)
+{
+	all.worker[all.now].ended = 1;
+	reschedule();
+}
+
 static void worker_main(void)
 {
 	struct worker *me = &all.worker[all.now];
 	fiber_arrive(&me->fiber, all.from);
 	all.body(all.now);
-	me->ended = 1;
-	reschedule();
+	loom__explore_leave();
 }
 
 int loom__explore(uint32_t n, void (*body)(uint32_t), enum loom__explore_mode mode, uint64_t seed, uint64_t length,

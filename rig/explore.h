@@ -21,6 +21,8 @@ int loom__explore(uint32_t n, void (*body)(uint32_t), enum loom__explore_mode mo
 		  uint64_t limit);
 /* Ends the schedule, which then is stuck. */
 void loom__explore_stop(void);
+/* Ends the running worker, as if its body had returned. */
+void loom__explore_leave(void);
 /* Returns the number of accesses of the schedule in progress. */
 uint64_t loom__explore_steps(void);
 /* Returns the number of the running worker, or LOOM__EXPLORE_MAX outside of schedules. */

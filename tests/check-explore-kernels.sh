@@ -20,6 +20,7 @@ kernel() {
 	[ "$first" = "$(sed -n 's/^found: //p' "$tmp/out")" ] || fail "$name: seed $seed does not repeat: $first"
 }
 kernel reset_race 'hang'
+kernel store 'race: read by rank .* bulk copies of rank'
 kernel proxy 'read by bulk copies of rank'
 kernel fence_scope 'race: read by rank'
 if in_rest; then
@@ -69,6 +70,17 @@ C
 expect 0 'nothing found: 100 schedules' "$G" explore "$tmp/main.cu" --seeds 100
 ! grep -q 'a line of each' "$tmp/out" || fail 'prints of kernels are not muted'
 expect 3 'race: ' "$G" explore "$tmp/main.cu" --define FAULT
+
+# A crash, a loop that no other thread can end, and exit() are found with their place.
+found() { # PATTERN HOST-CODE
+	printf '__global__ void k(int *p) { while (!*p) ; }\nvoid explore_rank(int, int) { %s }\n' "$2" >"$tmp/bad.cu"
+	expect 3 "$1" "$G" explore "$tmp/bad.cu"
+	grep -q '^again: --replay 0' "$tmp/out" || fail "no seed: $2"
+}
+found 'crash, Segmentation fault, by rank 0, block 0, thread 0 at bad.cu:1' 'k<<<1, 1>>>((int *)8);'
+found 'rank 0, block 0, thread 0 runs for 5 s .* at bad.cu:1' 'k<<<1, 1>>>(explore::buffer<int>("p", 0, 1));'
+found 'the program called exit.7.' 'exit(7);'
+found 'a grid of 1 blocks of 2048 threads' 'k<<<1, 2048>>>(nullptr);'
 
 # refused PATTERN CODE-LINE: a kernel with this line is refused.
 refused() {

@@ -18,7 +18,6 @@
 #define __global__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__    __attribute__((noinline))
 #define __align__(n)    __attribute__((aligned(n)))
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
@@ -51,6 +50,7 @@ struct dim3 : explore_index {
 		type x, y, z, w;                                                                                       \
 	};                                                                                                             \
 	static inline name##2 make_##name##2(type x, type y) { return {x, y}; }                                        \
+	static inline name##3 make_##name##3(type x, type y, type z) { return {x, y, z}; }                             \
 	static inline name##4 make_##name##4(type x, type y, type z, type w) { return {x, y, z, w}; }
 #define uint3 explore_uint3 /* the type of threadIdx */
 EXPLORE_VECTOR(char, char, 1)
@@ -163,12 +163,13 @@ static inline int __any_sync(uint32_t mask, int is, EXPLORE_AT("__any_sync"))
 static inline int __all_sync(uint32_t mask, int is, EXPLORE_AT("__all_sync")) { return !__any_sync(mask, !is, at); }
 
 namespace explore {
-/* Returns the value of lane `from`, if it has met the others; otherwise the lane's own. */
+/* Returns the value of lane `from`. */
 template <class T> T shuffle(const explore_place &at, uint32_t mask, T v, int from)
 {
 	uint64_t all[32];
 	uint32_t lanes = explore_collect(&at, mask, to_bits<T>(v), all);
-	return from >= 0 && from < 32 && lanes >> from & 1 ? from_bits<T>(all[from]) : v;
+	/* The value of a lane that has left is undefined. */
+	return from >= 0 && from < 32 && lanes >> from & 1 ? from_bits<T>(all[from]) : from_bits<T>(0xcdcdcdcdcdcdcdcd);
 }
 static inline int lane() { return (int)explore_self()->lane; }
 /* Returns `from` if it is in the same group of `width` lanes as the lane itself; otherwise the lane itself. */
@@ -225,6 +226,14 @@ template <class T> void __stwt(T *p, explore::same<T> v) { *(volatile T *)p = v;
 /* ---- bits, clocks, addresses */
 static inline int __popc(uint32_t v) { return __builtin_popcount(v); }
 static inline int __popcll(uint64_t v) { return __builtin_popcountll(v); }
+static inline int __ffsll(uint64_t v) { return __builtin_ffsll((long long)v); }
+static inline int __clzll(uint64_t v) { return v ? __builtin_clzll(v) : 64; }
+static inline int __float_as_int(float v) { return (int)explore::to_bits(v); }
+static inline uint32_t __float_as_uint(float v) { return (uint32_t)explore::to_bits(v); }
+static inline float __int_as_float(int v) { return explore::from_bits<float>((uint32_t)v); }
+static inline float __uint_as_float(uint32_t v) { return explore::from_bits<float>(v); }
+static inline long long __double_as_longlong(double v) { return (long long)explore::to_bits(v); }
+static inline double __longlong_as_double(long long v) { return explore::from_bits<double>((uint64_t)v); }
 static inline int __ffs(uint32_t v) { return __builtin_ffs((int)v); }
 static inline int __clz(uint32_t v) { return v ? __builtin_clz(v) : 32; }
 static inline long long clock64(EXPLORE_AT("clock64")) { return (long long)explore_special(&at, "%clock64"); }
@@ -274,45 +283,47 @@ static inline cudaError_t cudaDeviceCanAccessPeer(int *can, int, int)
 static inline cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { return cudaSuccess; }
 static inline cudaError_t cudaStreamCreate(cudaStream_t *s)
 {
-	*s = explore_stream_create();
+	*s = explore_stream_create(0);
 	return cudaSuccess;
 }
-static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) { return cudaStreamCreate(s); }
+static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags)
+{
+	*s = explore_stream_create(flags == cudaStreamNonBlocking);
+	return cudaSuccess;
+}
 static inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 static inline cudaError_t cudaStreamSynchronize(cudaStream_t s, EXPLORE_AT("cudaStreamSynchronize"))
 {
-	explore_stream_wait(&at, s);
+	explore_stream_wait(&at, s, 0);
 	return cudaSuccess;
 }
 static inline cudaError_t cudaDeviceSynchronize(EXPLORE_AT("cudaDeviceSynchronize"))
 {
-	explore_stream_wait(&at, NULL);
+	explore_stream_wait(&at, NULL, 1);
 	return cudaSuccess;
 }
-/* Copies wait for the kernels before them, also the asynchronous ones. */
 static inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t s = NULL,
-					  EXPLORE_AT("cudaMemcpy"))
+					  EXPLORE_AT("cudaMemcpyAsync"))
 {
-	explore_stream_wait(&at, s);
-	explore_plain(&at, from, bytes, 0);
-	explore_plain(&at, to, bytes, 1);
-	memcpy(to, from, bytes);
+	explore_copy(&at, to, from, 0, bytes, s);
 	return cudaSuccess;
 }
-static inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, EXPLORE_AT("cudaMemcpy"))
+static inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind, EXPLORE_AT("cudaMemcpy"))
 {
-	return cudaMemcpyAsync(to, from, bytes, kind, NULL, at);
+	explore_copy(&at, to, from, 0, bytes, NULL);
+	explore_stream_wait(&at, NULL, 0);
+	return cudaSuccess;
 }
-static inline cudaError_t cudaMemsetAsync(void *to, int v, size_t bytes, cudaStream_t s = NULL, EXPLORE_AT("cudaMemset"))
+static inline cudaError_t cudaMemsetAsync(void *to, int v, size_t bytes, cudaStream_t s = NULL, EXPLORE_AT("cudaMemsetAsync"))
 {
-	explore_stream_wait(&at, s);
-	explore_plain(&at, to, bytes, 1);
-	memset(to, v, bytes);
+	explore_copy(&at, to, NULL, v, bytes, s);
 	return cudaSuccess;
 }
 static inline cudaError_t cudaMemset(void *to, int v, size_t bytes, EXPLORE_AT("cudaMemset"))
 {
-	return cudaMemsetAsync(to, v, bytes, NULL, at);
+	explore_copy(&at, to, NULL, v, bytes, NULL);
+	explore_stream_wait(&at, NULL, 0); /* CUDA does not promise it, but programs rely on it */
+	return cudaSuccess;
 }
 
 /* ---- what the rewriter calls, and what harnesses call */

@@ -173,7 +173,7 @@ static int build(const struct job *j)
 	loom__text_add(&macro, "-D%s", define);
 	char *preprocess[] = {cxx, "-E", "-x", "c++", "-std=gnu++20", "-fno-exceptions", (char *)loom__must_text(&include), "-include", "cuda_runtime.h",
 			      "-D__CUDACC__", "-D__CUDA_ARCH__=900", "-Dmain=explore_main", (char *)loom__must_text(&macro), path[0], "-o", path[1], NULL};
-	char *program[] = {cxx, "-x", "c++", "-fpreprocessed", "-std=gnu++20", "-w", "-O1", "-g", "-fno-threadsafe-statics", "-fno-strict-aliasing",
+	char *program[] = {cxx, "-x", "c++", "-fpreprocessed", "-std=gnu++20", "-w", "-O1", "-gdwarf-4", "-fno-threadsafe-statics", "-fno-strict-aliasing",
 			   "-fsanitize=thread", "--param", "tsan-distinguish-volatile=1", "-c", path[2], "-o", path[3], NULL};
 	char *link[] = {cxx, path[3], (char *)loom__must_text(&library), "-ldl", "-o", path[4], NULL};
 	int status = write_source(j, path[0]);

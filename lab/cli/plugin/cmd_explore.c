@@ -292,6 +292,8 @@ static int run(struct loom__cli *cli, void *args)
 		return loom__refuse(cli, LOOM_EXIT_USAGE,
 				    "explore: name a plug-in, a conf or a kernel, as in: gpuloom explore ./sched_mine.so");
 	loom__catch_signals();
+	if (loom__is_kernel(name) && r->conf.set.n)
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "explore: --set is for confs and plug-ins; a kernel has --define");
 	if (loom__is_kernel(name)) {
 		int again = r->replay != UINT64_MAX;
 		return loom__explore_kernel(cli, name, &r->kernel, again ? r->replay : 0, again ? 1 : r->seeds);

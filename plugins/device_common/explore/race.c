@@ -16,6 +16,7 @@ struct access {
 	uint8_t by, bytes; /* the fiber; a bit for each byte of the cell; 0: there is no access */
 	uint8_t scope;     /* enum race_scope; 0: a plain access */
 	uint8_t is_write, is_site;
+	uint32_t tag; /* of the fiber at that time: race_move() */
 	const void *where; /* is_site: a struct race_site; otherwise an address of the code */
 };
 
@@ -57,13 +58,15 @@ static struct {
 	struct {
 		/* seen: what loads cannot miss, although it may not happen before. acq[scope]: what relaxed loads of at
 		 * least this scope have read, which a later acquire fence makes happen before. rel[scope]: what the
-		 * last release fence of at least this scope releases by relaxed stores. proxy: what the asynchronous
-		 * proxy sees of what others wrote by ordinary accesses. */
+		 * last release fence of at least this scope releases by relaxed stores. proxy: of a fiber of the
+		 * asynchronous proxy: what it sees of what others wrote by ordinary accesses. */
 		clock own, seen, acq[RACE_SYS + 1], rel[RACE_SYS + 1], proxy;
 		uint8_t domain[RACE_SYS + 1]; /* of each scope */
 		uint8_t is_proxy;
+		uint32_t tag;
 	} fiber[RACE_FIBERS];
 	clock fences[DOMAINS]; /* what seq_cst fences have shown */
+	clock proxy; /* what a proxy fence of any fiber has covered */
 	char text[1200];
 } all;
 static struct cell cells[CELLS];
@@ -134,7 +137,7 @@ static struct cell *cell_of(uintptr_t at)
 	return c;
 }
 
-void (*race_name)(uint32_t fiber, char *text, size_t room);
+void (*race_name)(uint32_t tag, char *text, size_t room);
 
 void race_where(const void *code, const char *file, uint32_t line, char *text, size_t room)
 {
@@ -142,7 +145,7 @@ void race_where(const void *code, const char *file, uint32_t line, char *text, s
 	char command[400];
 	const char *slash = file ? strrchr(file, '/') : NULL;
 	snprintf(text, room, !file ? "?" : line ? "%s:%u" : "%s", slash ? slash + 1 : file, line);
-	if (file || !dladdr(code, &info) || !info.dli_fname)
+	if (file || !dladdr(code, &info) || !info.dli_fname || strchr(info.dli_fname, '\''))
 		return;
 	snprintf(command, sizeof(command), "addr2line -s -e '%s' %#lx 2>/dev/null", info.dli_fname,
 		 (unsigned long)((const char *)code - (const char *)info.dli_fbase - 1));
@@ -161,7 +164,7 @@ static void describe(const struct access *a, char *text, size_t room)
 	const struct race_site *s = a->is_site ? a->where : NULL;
 	race_where(s ? s->code : a->where, s ? s->file : NULL, s ? s->line : 0, place, sizeof(place));
 	if (race_name)
-		race_name(a->by, fiber, sizeof(fiber));
+		race_name(a->tag, fiber, sizeof(fiber));
 	else
 		snprintf(fiber, sizeof(fiber), "fiber %u of device %u", a->by, all.fiber[a->by].domain[RACE_DEV]);
 	snprintf(text, room, "%s%s by %s at %s%s%s%s", a->scope ? "atomic " : "", a->is_write ? "write" : "read", fiber,
@@ -226,6 +229,7 @@ static void touch(const void *p, size_t bytes, int is_write, uint8_t scope, cons
 				   .scope = scope,
 				   .is_write = (uint8_t)is_write,
 				   .is_site = site != NULL,
+				   .tag = all.fiber[me].tag,
 				   .where = site ? site : where};
 		touch_cell(cell_of(cell), &a);
 		at = next;
@@ -519,6 +523,8 @@ void race_fence(struct race_site *site)
 	for (int i = INNER; i <= site->scope && order & RACE_SC; i++) {
 		clock *shown = &all.fences[all.fiber[me].domain[i]];
 		join(all.fiber[me].seen, *shown);
+		if (RACE_BLOCKS) /* PTX ISA, "Fence-SC": these fences synchronise */
+			join(all.fiber[me].own, *shown);
 		join(*shown, all.fiber[me].own);
 	}
 	for (int i = INNER; i <= site->scope && order & RACE_RELEASE; i++)
@@ -543,13 +549,18 @@ void race_leave(const struct race_meeting *m)
 		join(all.fiber[me].own, m->clock);
 }
 
+void race_merge(struct race_meeting *to, const struct race_meeting *from)
+{
+	join(to->clock, from->clock);
+}
+
 void race_proxy_fence(void)
 {
 	uint32_t me = running();
 	race_settle();
 	if (me >= all.n)
 		return;
-	join(all.fiber[me].proxy, all.fiber[me].own);
+	join(all.proxy, all.fiber[me].own);
 	tick(me);
 }
 
@@ -560,7 +571,7 @@ void race_give(struct race_order *order)
 	if (me >= all.n)
 		return;
 	set(order->all, all.fiber[me].own);
-	set(order->written, all.fiber[me].proxy);
+	set(order->written, all.proxy);
 	tick(me);
 }
 
@@ -585,11 +596,12 @@ void race_use(uint32_t devices, uint32_t blocks)
 	memset(all.used + RACE_DEVICES, 1, blocks);
 }
 
-void race_move(uint8_t device, uint8_t block)
+void race_move(uint8_t device, uint8_t block, uint32_t tag)
 {
 	uint8_t *domain = all.fiber[running()].domain;
 	domain[RACE_BLOCK] = (uint8_t)(RACE_DEVICES + block);
 	domain[RACE_DEV] = device;
+	all.fiber[running()].tag = tag;
 }
 
 void race_forget(const void *p, size_t bytes)
@@ -616,6 +628,7 @@ void race_begin(uint32_t n, const uint8_t *device, uint32_t (*now)(void), uint64
 	*all.text = 0;
 	for (int i = 0; i < DOMAINS; i++)
 		clear(all.fences[i]);
+	clear(all.proxy);
 	memset(all.used, 0, sizeof(all.used));
 	all.used[SYS] = 1;
 	for (uint32_t i = 0; i < n; i++) {
@@ -659,7 +672,7 @@ void race_plain_at(struct race_site *site, const void *p, size_t bytes, int is_w
 {
 	(void)order_of(site);
 	if (is_recorded())
-		touch(p, bytes, is_write, 0, site, NULL);
+		touch(p, bytes, is_write, site->scope, site, NULL);
 }
 
 #ifndef RACE_NO_CALLS

@@ -41,16 +41,16 @@ struct race_site {
 
 /* Writes a place in the source. file: NULL: the place of this address of the code. */
 void race_where(const void *code, const char *file, uint32_t line, char *text, size_t room);
-/* Writes the name of a fiber for messages. NULL: its number and that of its device. */
-extern void (*race_name)(uint32_t fiber, char *text, size_t room);
+/* Writes the name of the fiber with this tag (race_move()), for messages. NULL: its number and that of its device. */
+extern void (*race_name)(uint32_t tag, char *text, size_t room);
 
 /* Starts a schedule of n fibers, of which fiber i runs on device[i]. now() returns the running fiber, or n outside of
  * fibers, where nothing is recorded. seed: decides which loads are stale; `stale` = 0: none. */
 void race_begin(uint32_t n, const uint8_t *device, uint32_t (*now)(void), uint64_t seed, int stale);
 /* Says how many devices and blocks race_move() will name. Call it after race_begin(). */
 void race_use(uint32_t devices, uint32_t blocks);
-/* The running fiber runs on this device, in this block, from now on. */
-void race_move(uint8_t device, uint8_t block);
+/* From now on, the running fiber runs on this device, in this block. tag: names it in messages. */
+void race_move(uint8_t device, uint8_t block, uint32_t tag);
 /* No access to this memory has been made. */
 void race_forget(const void *p, size_t bytes);
 /* Returns the number of races so far. RACE_FULL or more: the schedule is too long for the model. */
@@ -77,6 +77,8 @@ struct race_meeting {
 };
 void race_arrive(struct race_meeting *m);
 void race_leave(const struct race_meeting *m);
+/* A fiber that leaves `to` then also leaves `from`. */
+void race_merge(struct race_meeting *to, const struct race_meeting *from);
 
 /* A plain access by the running fiber, which the caller performs. where: an address of the code. */
 void race_plain(const void *p, size_t bytes, int is_write, const void *where);
@@ -87,8 +89,8 @@ void race_expose_store(struct race_site *site, void *p, uint32_t size);
 /* Ends such an access. The other functions call it, too. */
 void race_settle(void);
 
-/* ---- the asynchronous proxy: a fiber that copies for others. It sees what they wrote by ordinary accesses only if
- * they have called race_proxy_fence() after that. */
+/* ---- the asynchronous proxy: a fiber that copies for others. It sees what was written by ordinary accesses only if
+ * a fiber for which that happened before has called race_proxy_fence(). */
 struct race_order {
 	uint32_t all[RACE_FIBERS], written[RACE_FIBERS];
 };

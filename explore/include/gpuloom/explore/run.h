@@ -95,12 +95,17 @@ struct explore_stream;
 void explore_launch(const struct explore_place *at, const struct explore_index *grid, const struct explore_index *block,
 		    size_t shared, struct explore_stream *stream, void (*body)(void *arg), void (*end)(void *arg),
 		    void *arg);
-struct explore_stream *explore_stream_create(void);
+/* Copies in the stream, after what is in it; from: NULL: sets all bytes to `value`. */
+void explore_copy(const struct explore_place *at, void *to, const void *from, int value, size_t bytes,
+		  struct explore_stream *stream);
+/* non_blocking: 1: the stream does not wait for the default stream, NULL, nor that for it. */
+struct explore_stream *explore_stream_create(int non_blocking);
 /* Later launches of this host thread go to the GPU of rank d. */
 void explore_set_device(const struct explore_place *at, int d);
 int explore_device_count(void);
-/* Waits until the stream's kernels have ended. NULL: all streams of the rank. */
-void explore_stream_wait(const struct explore_place *at, struct explore_stream *stream);
+/* Waits until the stream's kernels have ended; NULL: those of all blocking streams; all: 1: those of all streams of the
+ * GPU. */
+void explore_stream_wait(const struct explore_place *at, struct explore_stream *stream, int all);
 /* Returns memory that is freed after the schedule. Its content is not 0. */
 void *explore_alloc(size_t bytes);
 /* Returns the memory of a rank that has this name, all 0 at the first call. All ranks can access it. */
