@@ -104,7 +104,9 @@ for program in test_races test_races_gpu test_races_net; do
 		fail "the mutants of $program do not compile"
 done
 while read -r number program test name; do
-	SPOILT=$number TURNS_GAMES=9000 TURNS_STOP=1 "$limit" 300 "$tmp/run/tests/$program" -t \
+	games=3000
+	[ "$name" != 'a worker is idle while the pool has tasks' ] || games=9000 # seed 4664 shows it
+	SPOILT=$number TURNS_GAMES=$games TURNS_STOP=1 "$limit" 300 "$tmp/run/tests/$program" -t \
 		"$test" >"$tmp/out" 2>&1 </dev/null
 	status=$?
 	seen=$(grep -m1 -o 'seed [0-9]*: .*' "$tmp/out" | cut -c1-70)
