@@ -20,7 +20,6 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __align__(n)    __attribute__((aligned(n)))
 #define __launch_bounds__(...)
-#define __cluster_dims__(...)
 #define __grid_constant__
 #define __builtin_assume(x) ((void)(x))
 #define EXPLORE_AT(what)    explore_place at = {what, __builtin_FILE(), __builtin_LINE()}
@@ -242,7 +241,6 @@ static inline size_t __cvta_generic_to_shared(const void *p) { return (size_t)p;
 static inline size_t __cvta_generic_to_global(const void *p) { return (size_t)p; }
 template <class T> T min(T a, explore::same<T> b) { return a < b ? a : b; }
 template <class T> T max(T a, explore::same<T> b) { return a > b ? a : b; }
-#define INFINITY_F __builtin_inff()
 
 /* ---- host code */
 typedef explore_stream *cudaStream_t;
