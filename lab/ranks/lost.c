@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a rank whose launcher has ended: the hub, or the daemon of a launcher with PMIx. */
+#include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "ranks/boot.h"
 
-/* Uses write(), so that the line is whole beside those of other ranks. */
+/* Uses write(), so that the line is whole beside those of other ranks. A second thread waits until the line is written:
+ * the main thread ends the process after this call, and would otherwise end it before watch() has written. */
 void loom__boot_say_lost(uint32_t rank)
 {
-	static int said;
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static bool said;
 	char line[120];
 	int n = snprintf(line, sizeof(line), "gpuloom: error: rank %u ends: the launcher of the job has ended\n", rank);
-	if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED)) /* Relaxed: the word publishes no other data */
+	pthread_mutex_lock(&lock);
+	if (!said)
 		(void)!write(STDERR_FILENO, line, (size_t)n);
+	said = true;
+	pthread_mutex_unlock(&lock);
 }
 
 void loom__boot_lost(uint32_t rank)
