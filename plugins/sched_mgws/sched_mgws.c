@@ -414,7 +414,7 @@ static int mgws_check_mailboxes(const struct sched_mgws *s, const struct loom_la
 	    (const struct mgws_mailbox *)((const struct mgws_global *)view->global + 1);
 	uint32_t n = layout->devices;
 	for (uint32_t i = 0; i < n * n; i++)
-		if (mailbox[i].taken != mailbox[i].granted)
+		if (mgws_is_granted(mailbox[i].asked, mailbox[i].granted))
 			return MGWS_FAIL(LOOM_EWRONG, "grant %u from %s to %s was never taken", mailbox[i].granted,
 					 layout->device[i / n].name, layout->device[i % n].name);
 	return 0;
