@@ -15,8 +15,8 @@ static const char *const tasks_choices[] = {"stack", "host", NULL};
 static const char *const huge_choices[] = {"no", "try", NULL};
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct options, placement, LOOM_OPT_ENUM, "owner",
-	     "Memory of a device's queues. owner: that device's. host: host memory. The stack's own segments, with tasks "
-	     "and results, are in the memory of the first device.",
+	     "Memory of a device's queues. owner: that device's. host: host memory. The stack's own segments, with "
+	     "tasks and results, are in the memory of the first device.",
 	     .choices = placement_choices),
     LOOM_OPT(struct options, tasks, LOOM_OPT_ENUM, "stack",
 	     "Memory of the initial tasks. stack: that of the stack's own segments. host: host memory. Non-coherent "
