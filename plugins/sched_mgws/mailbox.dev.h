@@ -296,7 +296,7 @@ LOOM_FN int mgws_has_grantable(const struct loom_ctx *c)
 LOOM_FN int mgws_can_grant(struct loom_ctx *c, int spare)
 {
 	return mgws_kind(c) == LOOM_ON_CPU && mgws_next_request(c) != MGWS_NO_VICTIM &&
-	       ((spare && SCHED_CFG(c, mailbox_queued)) || mgws_has_grantable(c));
+	       ((spare && mgws_has_plenty(c)) || mgws_has_grantable(c));
 }
 
 /* Grants the request that was polled last. The grant has up to `most` tasks of the local queue, or up to `most_large`
