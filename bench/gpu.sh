@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Measures this machine's GPUs: comparisons of `gpuloom compare`, in which gpuloom and its rivals take turns.
 #   bench/gpu.sh BUILD [TABLE...]
-# Tables of one GPU: tasks trees rivals contains both barriers reduce triggers messages requests waits cost uneven. Of two GPUs
+# Tables of one GPU: tasks host trees rivals contains both barriers reduce triggers messages requests waits cost uneven. Of two GPUs
 # and more: scale oneway meet collectives. Default: all that the GPUs here allow.
 # Writes BUILD/bench/gpu-TABLE*.json, which bench/keep reads, and ends with `bar NAME VALUE >=|<= TARGET ok|short` and
 # `figure NAME VALUE`.
@@ -21,7 +21,7 @@ doctor=$("$G" doctor) || exit
 gpus=${GPUS:-$(echo "$doctor" | grep -c '^cuda: GPU [0-9]*  *ok')}
 [ "$gpus" -gt 0 ] || { echo 'no usable NVIDIA GPU here' >&2; exit 77; }
 sms=$(echo "$doctor" | sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p')
-tables=${*:-tasks trees rivals contains both barriers reduce triggers messages requests waits cost uneven $([ "$gpus" -lt 2 ] || echo scale oneway meet collectives)}
+tables=${*:-tasks host trees rivals contains both barriers reduce triggers messages requests waits cost uneven $([ "$gpus" -lt 2 ] || echo scale oneway meet collectives)}
 lines=$D/gpu.lines
 : >"$lines"
 list= bars= have= common= slow= dry= folder=0 # folder: each comparison has its confs in one of its own
@@ -153,6 +153,29 @@ t_tasks() { # what a task costs: the floor is a loop over the same tasks in the 
 	bar memset_host_queues seconds host-queues mgws
 	bar exit_gpu_counter_us exit_ns mgws
 	compare tasks-worker --metric seconds,exit_ns
+}
+t_host() { # queues and tasks in host memory; two GPUs without common atomics exchange tasks by mailboxes
+	common='run.workload=memset workload.memset.tasks=1048576 transport.use=host'
+	own host-1 device.cuda.workers=1
+	own host-16 device.cuda.workers=16
+	own host-all device.cuda.workers=$sms
+	bar host_16 seconds host-16 - '<=' 0.020
+	bar host_all seconds host-all - '<=' 0.008
+	bar host_all_to_16 seconds host-all host-16 '<=' 1
+	bar host_16_to_1 seconds host-16 host-1 '<=' 1
+	compare host
+	[ "$gpus" -ge 2 ] || return 0
+	common="run.workload=memset workload.memset.tasks=262144 transport.p2p.placement=host termination.use=hcounter
+		device.cuda.workers=$sms"
+	own one
+	for victim in random local none; do
+		own $victim run.devices=cuda:0@cuda:1 transport.p2p.atomics=no scheduler.mgws.victim=$victim
+	done
+	bar host_two seconds random - '<=' 0.0005
+	bar host_two_to_one seconds one random '>=' 1.8
+	figure host_two_local seconds local
+	figure host_two_none seconds none
+	compare host-two
 }
 t_trees() {
 	for tree in T1 T1L T3L T1XXL; do

@@ -71,6 +71,8 @@ launched_refusals
 graph_runs
 page_runs cuMemcpyHtoDAsync cuStreamSynchronize
 interrupt_runs cuEventCreate cuEventSynchronize cuEventRecord
+apart_runs
+memory_runs_elsewhere
 noncoherent_runs
 embed_runs
 # gpuloom.torch, with a stand-in for PyTorch whose streams are those of the driver without a GPU.

@@ -42,6 +42,7 @@ embed_runs
 page_refusals
 everything peer_runs hipIpcGetMemHandle hipIpcOpenMemHandle
 everything memory_runs waiting hipMemcpyHtoDAsync:60 hipMemcpyDtoHAsync:60
+everything memory_runs_elsewhere
 launched_runs hipModuleLaunchKernel hipStreamWriteValue64 hipStreamWaitValue64
 # These functions release resources or are optional queries. Their failure must not fail a run.
 failing_runs hipDeviceGetPCIBusId hipFree hipHostFree hipHostUnregister hipModuleUnload hipStreamDestroy

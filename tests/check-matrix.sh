@@ -28,9 +28,6 @@ for job in 'memset workload.memset.tasks=20000' "contains workload.contains.path
 	done
 	next=$half half=$other other=$next
 done
-# Queues are in the memory of another worker than their owner.
-expect 0 verified "$G" run conf/uts.ini --samples 2 --set workload.uts.tree=custom --set transport.use=p2p \
-	--set transport.p2p.placement=remote $queues
 for job in 'memset workload.memset.tasks=20000' "contains workload.contains.path=$tmp/docs" 'fib workload.fib.n=16' \
 	'uts workload.uts.tree=custom'; do
 	set -- $job

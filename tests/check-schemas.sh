@@ -108,7 +108,7 @@ read_only = {  # files of which only the content is read, as data
 names = {  # words that select or describe something, and name no file
     "run.title": "shown in results",
     "device_cuda.arch": "word of the compiler's option -arch", "device_hip.arch": "word of the compiler's option --offload-arch",
-    "device_sim.schedule": "order of simulated workers", "transport_p2p.placement": "a place of memory",
+    "device_sim.schedule": "order of simulated workers",
     "trigger.provider": "name of a provider that libfabric has already", "trigger.address": "address of a network interface",
     "trigger.sim_dead": "numbers of ranks", "workload_contains.glob": "pattern of names below `path`",
     "workload_contains.word": "the word to search for", "workload_exec.metrics": "names of metrics",

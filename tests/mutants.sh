@@ -35,9 +35,9 @@ spoil 'a busy device is reported full afterwards' hcounter term_hcounter.dev.h t
 spoil 'idle while a grant is not taken' hcounter mailbox.dev.h mgws_has_untaken 'mine->untaken != 0' '0'
 spoil 'a proxy is idle while its range is in use' hcounter idle.dev.h mgws_proxy \
 	'loom_from_lane0(c, some)' 'sched_lane(c)->count'
-spoil 'a request is granted twice' hcounter mailbox.dev.h mgws_grant 'requested != thief->granted' '1'
+spoil 'a request is granted twice' hcounter mailbox.dev.h mgws_grant 'mine->request - thief->granted == MGWS_NEXT' '1'
 spoil 'a grant of an older request' hcounter mailbox.dev.h mgws_request \
-	'loom_load_acquire_sys(&m->granted) == victim->requested' 'm->granted'
+	'loom_load_acquire_sys(&m->granted) == (victim->asked & MGWS_NUMBER)' 'm->granted'
 # Faults that need ranks that share tasks.
 spoil 'checks the devices of its own rank only' ranks:hcounter term_hcounter.dev.h term_hcounter_count \
 	'c->devices + (uint32_t)term_hcounter_devices(c)[c->device].remote' 'c->devices'

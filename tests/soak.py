@@ -72,7 +72,6 @@ LEAST = {"sgd.inputs": 9, "replay.rate": 1e8, "qos.budget.limit": 0.02, "qos.thr
 TEXTS = {
     "word": ["und", "zwischen", "lang", "fehlt", "ü"], "glob": ["*", "*.gz", "*.txt", "none*"],
     "trigger.*.provider": ["auto", "shm", "tcp", "sockets", "net", "sim", "nonesuch"],
-    "placement": ["owner", "remote", "host", "device:0", "device:1", "device:9", "nowhere"],
     "victim": ["", "", "true", "sleep 0.01", "no-such-program"], "expect": ["", "no such answer"],
     "exec.command": ["true", "echo rate 1", "sleep 0.02", "false", "no-such-program"],
     "sim_dead": ["", "0-1", "much"], "title": ["", "a ; title # with \"quotes\""],
@@ -355,9 +354,6 @@ class Case:
                           ("sync.wic.shards", [0, 1, 2, 16]), ("sync.wic.companions", [0, 2, 4, 16])):
             if key in self.options and rng.random() < 0.95:
                 self.options[key] = str(rng.choice(good[:1] if self.get("run.tasks") == "shared" else good))
-        if rng.random() < 0.95 and self.get("transport.p2p.placement") not in ("", "host") and \
-                (devices == 1 or self.get("transport.p2p.atomics") == "no"):
-            self.options["transport.p2p.placement"] = "owner"
 
     def spoil(self):
         """Sets one value that its row forbids."""

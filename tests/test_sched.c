@@ -308,6 +308,24 @@ TEST(refusals)
 			LOOM_ENOENT, "/nonesuch/costs.json");
 }
 
+/* Words that all workers of one device poll are in the memory of this device, and not in host memory. */
+TEST(places)
+{
+	struct harness_params p = {.task = tasks, .tasks = 2, .workers = 1};
+	struct harness *h = harness_must(&p);
+	CU_ASSERT_EQUAL(h->rig.part[LOOM_SCHED].need.global_place, LOOM_PLACE_DEVICE);
+	CU_ASSERT_EQUAL(h->rig.part[LOOM_TERM].need.global_place, LOOM_PLACE_DEVICE);
+	harness_close(h);
+	p.workers = 4;
+	p.noncoherent = 1;
+	p.term = "term_hcounter";
+	h = harness_must(&p);
+	CU_ASSERT_EQUAL(h->rig.part[LOOM_SCHED].need.device_place, LOOM_PLACE_DEVICE);
+	CU_ASSERT_EQUAL(h->rig.part[LOOM_TERM].need.device_place, LOOM_PLACE_DEVICE);
+	CU_ASSERT_EQUAL(h->rig.part[LOOM_SCHED].need.global_place, LOOM_PLACE_ANY); /* the mailboxes */
+	harness_close(h);
+}
+
 /* A task with an unregistered tag ends the run with an error. The tag must not be used as an index. */
 TEST(unknown_tag)
 {

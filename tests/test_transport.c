@@ -88,35 +88,11 @@ TEST(host_layout)
 TEST(p2p_layout)
 {
 	static const int32_t owner[] = {-1, 0, 0, 0, 1, -1, 2, 0};
-	static const int32_t remote[] = {-1, 0, 1, 1, 2, -1, 0, 0};
-	static const int32_t second[] = {-1, 1, 1, 1, 1, -1, 1, 1};
-	static const int32_t second_but_tasks[] = {-1, 1, 1, 1, 1, -1, 1, -1};
+	static const int32_t host[] = {-1, 0, -1, -1, -1, -1, -1, 0};
+	static const int32_t host_and_tasks[] = {-1, 0, -1, -1, -1, -1, -1, -1};
 	placed("transport_p2p", "", owner);
-	placed("transport_p2p", "placement=remote", remote);
-	placed("transport_p2p", "placement=device:1 huge_pages=try", second);
-	placed("transport_p2p", "placement=device:1 tasks=host", second_but_tasks);
-}
-
-TEST(placement_refused)
-{
-	static const char *const bad[] = {
-	    "placement=near",      "placement=device:",   "placement=device:x",
-	    "placement=device:-1", "placement=device:64", "placement=device:1x",
-	    "placement=device:+1", "placement=Owner",     "placement=device:99999999999999999999",
-	};
-	struct loom_segment s[WANTS];
-	CU_ASSERT_EQUAL_FATAL(rig_open(&rig, 1, "workers=1"), 0);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		REFUSED(open_transport("transport_p2p", bad[i]), LOOM_EINVAL, rig.err, "owner, remote, host, device:N");
-	}
-	CU_ASSERT_EQUAL_FATAL(open_transport("transport_p2p", "placement=device:1"), 0);
-	REFUSED(way.ops->segments(way.self, &way.devices, wants, 2, s, &rig.err), LOOM_EINVAL, rig.err, "device:0");
-	way.ops->destroy(way.self);
-	CU_ASSERT_EQUAL_FATAL(open_transport("transport_p2p", "placement=remote"), 0);
-	REFUSED(way.ops->segments(way.self, &way.devices, wants, 2, s, &rig.err), LOOM_EINVAL, rig.err,
-		"second device");
-	way.ops->destroy(way.self);
-	loom__drive_close(&rig);
+	placed("transport_p2p", "placement=host huge_pages=try", host);
+	placed("transport_p2p", "placement=host tasks=host", host_and_tasks);
 }
 
 TEST_MAIN("transport", 120)

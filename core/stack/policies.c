@@ -34,10 +34,10 @@ int loom__policy_need(struct loom_stack *s, const struct loom__policy *p, struct
 		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s needs an impossible amount of memory", p->choice->plugin->name);
 	if (need->global_place == LOOM_PLACE_NET)
 		need->global_place = sends_from_anywhere(s) ? LOOM_PLACE_ANY : LOOM_PLACE_HOST;
-	if (need->global_place > LOOM_PLACE_HOST || need->device_place > LOOM_PLACE_DEVICE ||
-	    need->worker_place > LOOM_PLACE_HOST)
+	if (need->global_place > (s->layout.devices == 1 ? LOOM_PLACE_DEVICE : LOOM_PLACE_HOST) ||
+	    need->device_place > LOOM_PLACE_DEVICE || need->worker_place > LOOM_PLACE_HOST)
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s needs memory in a place that does not exist: only a block per device may be LOOM_PLACE_DEVICE",
+				  "%s needs memory in a place that does not exist: only a block of one device may be LOOM_PLACE_DEVICE",
 				  p->choice->plugin->name);
 	for (uint32_t d = 0; d < s->layout.devices; d++)
 		if (s->shape[d].local_bytes && need->local > s->shape[d].local_bytes)

@@ -104,7 +104,8 @@ static void lay_out(struct loom_stack *s, struct room *room, int write)
 	s->trace.ref = take(&shared[LOOM_PLACE_ANY], s->layout.workers * loom__trace_bytes(s));
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom__policy *p = &s->policy[i];
-		p->global = take(&shared[p->need.global_place], p->need.global);
+		struct carve *of = p->need.global_place == LOOM_PLACE_DEVICE ? room->at[0] : shared; /* at[0]: the only device */
+		p->global = take(&of[p->need.global_place], p->need.global);
 		for (uint32_t d = 0; d < s->layout.devices; d++) {
 			int copied = p->need.flags & LOOM_NEED_CONSTANT && s->layout.devices > 1 && s->shape[d].kind == LOOM_ON_GPU;
 			p->copy[d] = copied ? take(&room->at[d][LOOM_PLACE_DEVICE], p->need.global) : 0;
@@ -130,16 +131,15 @@ static int allocate(struct loom_stack *s, struct loom_error *err)
 	struct loom_segment_want want[(LOOM_MAX_DEVICES + 1) * LOOM_PLACES];
 	lay_out(s, &room, 0);
 	for (uint32_t d = 0; d <= devices; d++)
-		for (uint32_t place = 0; place < LOOM_PLACES; place++)
+		for (uint32_t place = 0; place < LOOM_PLACES; place++) {
 			if (room.at[d][place].at >= SEGMENT_MOST)
 				return LOOM__FAIL(err, LOOM_ENOMEM, "the blocks of all workers take more than 256 TiB: have fewer workers, or "
 						  "smaller queues");
-	for (uint32_t d = 0; d <= devices; d++)
-		for (uint32_t place = 0; place < LOOM_PLACES; place++)
 			if (room.at[d][place].at)
 				want[n++] = (struct loom_segment_want){.bytes = room.at[d][place].at,
 								       .owner = d < devices ? (int32_t)d : -1,
 								       .flags = memory_flags[place]};
+		}
 	int rc = loom__segments_add(s, want, n, &first, err);
 	if (rc)
 		return rc;

@@ -153,6 +153,10 @@ static void detach(struct gpu *d)
 	}
 	c->api.cuDevicePrimaryCtxRelease(c->device);
 	c->context = NULL;
+	CUdevice next;
+	if (c->next && c->api.cuDeviceGet(&next, d->next) == CUDA_SUCCESS)
+		c->api.cuDevicePrimaryCtxRelease(next);
+	c->next = NULL;
 }
 
 static int attach(struct gpu *d)
@@ -228,6 +232,23 @@ static int allocate(struct gpu *d, uint64_t bytes, uint64_t *at)
 	CUdeviceptr p = 0;
 	int rc = CALL(of(d), cuMemAlloc, &p, bytes);
 	*at = p;
+	return rc;
+}
+
+/* The context of the other GPU, to which the memory belongs, stays until detach(). */
+static int allocate_next(struct gpu *d, uint64_t bytes, uint64_t *at)
+{
+	struct cuda *c = of(d);
+	CUcontext ignored;
+	CUdevice next;
+	int rc = c->next ? 0 : CALL(c, cuDeviceGet, &next, d->next);
+	if (rc == 0 && !c->next && (rc = CALL(c, cuDevicePrimaryCtxRetain, &c->next, next)) != 0)
+		c->next = NULL;
+	rc = rc == 0 ? CALL(c, cuCtxPushCurrent, c->next) : rc;
+	if (rc != 0)
+		return rc;
+	rc = allocate(d, bytes, at);
+	c->api.cuCtxPopCurrent(&ignored);
 	return rc;
 }
 
@@ -394,6 +415,7 @@ const struct gpu_driver cuda_driver = {
     .recorded = recorded,
     .replay = replay,
     .forget = forget,
+    .alloc_next = allocate_next,
     .lend = lend,
     .borrow = borrow,
     .give_back = give_back,

@@ -74,7 +74,7 @@ struct cuda {
 	struct driver api;
 	int number; /* the driver's number of the device */
 	CUdevice device;
-	CUcontext context;
+	CUcontext context, next; /* of the device; of GPU gpu.next, or NULL if it lends no memory */
 	CUstream work, copy; /* non-blocking streams, so neither waits for the other */
 	struct nvml nvml;
 };

@@ -249,9 +249,10 @@ LOOM_FN uint64_t host_run_lanes(struct loom_ctx *c, const struct host_run *r)
 		loom_barrier_lanes(c);
 		mine->made += l->count < l->backlog_count ? l->count : l->backlog_count;
 		ran += r->n - i < c->lanes ? r->n - i : c->lanes;
-		if (loom_from_lane0(c, (uint64_t)loom_stopped(c)))
+		uint32_t due = loom_word_from_lane0(c, (uint32_t)loom_stopped(c) << 1 | (uint32_t)loom_poll_due(c));
+		if (due > 1)
 			break;
-		if (loom_poll_due(c))
+		if (due)
 			host_report(c);
 	}
 	return ran;
@@ -274,13 +275,14 @@ LOOM_FN uint64_t host_run_together(struct loom_ctx *c, const struct host_run *r)
 			if (t.join)
 				LOOM_OUTLINED_COLLECTIVE(host_push_next, c, t.join);
 		}
-		if (!loom_poll_due(c))
-			continue;
-		if (loom_from_lane0(c, (uint64_t)loom_stopped(c))) /* also the barrier before host_report() */
+		/* Also the barrier before host_report(). */
+		uint32_t due = loom_word_from_lane0(c, loom_poll_due(c) ? 1 + (uint32_t)loom_stopped(c) : 0);
+		if (due > 1)
 			break;
-		if (reported != mine->made)
+		if (due && reported != mine->made) {
 			host_report(c);
-		reported = mine->made;
+			reported = mine->made;
+		}
 	}
 	return ran;
 }

@@ -148,17 +148,15 @@ SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 	struct loom_counters *counters = &sched_local(c)->counters;
 	struct sched_rest rest = {0, 1, 0, 0, 0};
 	struct mgws_search search = {0, 0};
-	uint32_t *searching = SCHED_CFG(c, noncoherent)	      ? &mgws_exchange(c)->searching :
-			      SCHED_CFG(c, victim) == MGWS_NEAR ? &((struct mgws_site *)c->on_device[LOOM_SCHED])->searching :
-								  (uint32_t *)NULL;
-	uint32_t found = 0;
+	struct mgws_site *site = (struct mgws_site *)c->on_device[LOOM_SCHED];
+	uint32_t found = 0, counted = SCHED_CFG(c, noncoherent) || SCHED_CFG(c, victim) == MGWS_NEAR;
 	int idle = 0, done = 0;
 	if (c->lane == 0) {
 		rest.since = counters->last_task_ns = sched_time(c);
 		counters->idle_entries++;
 		loom_set_state(c, LOOM_STATE_SEARCH);
-		if (searching)
-			loom_fetch_add_relaxed_dev(searching, 1u);
+		if (counted)
+			loom_fetch_add_relaxed_dev(&site->searching, 1u);
 	}
 	while (!loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
 #ifdef GPULOOM_DEV_CPU_H
@@ -190,8 +188,8 @@ SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 		sched_unlist(&rest, event);
 		if (SCHED_CFG(c, noncoherent))
 			mgws_end_exchange(c, &search.receive_lock);
-		if (searching)
-			loom_fetch_add_relaxed_dev(searching, ~0u);
+		if (counted)
+			loom_fetch_add_relaxed_dev(&site->searching, ~0u);
 		if (done) /* wake all sleepers, because the run ends for them, too */
 			sched_wake(c, event, ~0u);
 		else if (sched_sleepers(event) && mgws_sees_work(c))

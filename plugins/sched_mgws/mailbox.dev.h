@@ -8,17 +8,16 @@
  *   mgws_mailbox_filled, mgws_has_untaken   called before a worker sleeps, and before it reports idle
  *
  * Each device has a range of the initial set, lists and an eventcount of its own. Its workers steal only from each other.
- * Each ordered pair of devices has a mailbox in the stack's block. One device is the thief, the other the victim. One of
- * the two writes a word of the mailbox, and the other reads it:
+ * Each ordered pair of devices has a mailbox in the stack's block. One device is the thief, the other the victim. Each of
+ * the two writes one word of the mailbox, and the other reads it:
  *
- *   requested  the thief writes the number of its current steal request, which persists until it is granted
- *   granted    the victim writes the number of the request that it has granted. The grant is `tasks` slots, or a range of
- *              the initial set. The victim does not change the grant before the next request
- *   taken      the thief writes the number of the request when it has copied the whole grant. After that it may
- *              request again
- *   hint       the thief writes the number of the request while its workers lack tasks, else the last value of `taken`
+ *   asked      the number of the thief's last steal request, a multiple of 4, plus two flags. MGWS_OPEN is set until the
+ *              thief has copied the whole grant; after that it may request again. MGWS_WANTS is set while the thief's
+ *              workers lack tasks
+ *   granted    the number of the last request that the victim has granted. The grant is `tasks` slots, or a range of the
+ *              initial set. The victim does not change the grant before the next request
  *
- * A victim replies only when it has tasks. It never rejects a request.
+ * So a poll is one load over the link. A victim replies only when it has tasks. It never rejects a request.
  *
  * The first worker of a GPU is the proxy worker, which runs no tasks. So the other workers run the same program as on a GPU
  * without other devices, and only one worker polls words over the link. The proxy steals as any thief does, grants the tasks
@@ -29,12 +28,12 @@
  * devices know how many initial tasks each of them has consumed since the sample began. A thief gets a share of the remaining
  * tasks in this proportion. The share comes from the end of the victim's range, because the victim's workers claim from the
  * start. A queued task may be the root of most of the work. That would be too much work for a few CPU threads, and it takes
- * long to send tasks back. So a worker may grant half of its queued tasks only if this half is at most the thief's share of the
- * device's tasks. The worker estimates this share from the number of busy workers. A grant of queued tasks has at most one task
- * for each worker of the thief.
+ * long to send tasks back. So a device grants no queued tasks while it requests tasks itself. Near the end of a run, when less
+ * work is left than a message takes, the last tasks therefore stay where they are, and do not travel to and fro. A grant of
+ * queued tasks has at most one task for each worker of the thief.
  *
  * Termination: a worker that has made a grant does not report idle before the other device has taken the grant. A worker that
- * receives a grant calls busy() before it writes `taken`, as detectors require of steals. A worker that has reported idle calls
+ * receives a grant calls busy() before it clears MGWS_OPEN, as detectors require of steals. A worker that has reported idle calls
  * busy() before it claims from a received range. The worker that received the range reports idle only when the range is empty.
  * Model: tests/models/mailbox.pml. */
 #ifndef SCHED_MGWS_MAILBOX_DEV_H
@@ -49,11 +48,14 @@
 #define MGWS_MAILBOX_TASKS     64u /* number of short tasks that a CPU's worker runs between two polls for requests */
 #define MGWS_MAILBOX_SEARCHING 8u  /* a device requests tasks if one in this number of its workers has none */
 
+#define MGWS_WANTS  1u
+#define MGWS_OPEN   2u
+#define MGWS_NUMBER (~3u) /* the bits of the number */
+#define MGWS_NEXT   4u    /* a request's number minus that of the request before it */
+
 struct mgws_mailbox {
-	/* Words that the thief writes. */
-	uint32_t requested, taken, hint;
-	uint32_t pad0[13];
-	/* Words that the victim writes. */
+	uint32_t asked; /* the thief writes it, and the victim the words below */
+	uint32_t pad0[15];
 	uint32_t granted;
 	uint32_t tasks;  /* the number of tasks in `slot`; 0: the grant is a range */
 	uint32_t worker; /* the worker that has made the grant */
@@ -66,13 +68,12 @@ struct mgws_mailbox {
 /* The record that a device keeps of another device, in its own block. A device also keeps a record of itself, of which
  * only `workers` and `share` are used. */
 struct mgws_device {
-	uint32_t requested, taken, hint; /* the last values that this device wrote into the mailbox as the thief */
-	uint32_t received;               /* number of slots that this device has taken of the current grant */
-	uint64_t got;                    /* number of initial tasks that this device has received from the other device */
-	uint32_t granted;                /* the last value that this device wrote into the mailbox as the victim */
-	uint32_t kind, workers, pad;     /* constant: the other device's kind (LOOM_ON_*) and number of workers */
-	uint64_t gave;                   /* number of initial tasks that this device has granted to the other device */
-	uint64_t share;                  /* number of initial tasks of the other device at the start of the sample */
+	uint32_t asked, granted; /* the last values that this device wrote as the thief, and as the victim */
+	uint32_t received;       /* number of slots that this device has taken of the current grant */
+	uint32_t kind, workers, pad; /* constant: the other device's kind (LOOM_ON_*) and number of workers */
+	uint64_t got;   /* number of initial tasks that this device has received from the other device */
+	uint64_t gave;  /* number of initial tasks that this device has granted to the other device */
+	uint64_t share; /* number of initial tasks of the other device at the start of the sample */
 };
 
 /* The trylocks of a device, in its own block. An array of struct mgws_device follows, with an element for each device. */
@@ -80,8 +81,7 @@ struct mgws_exchange {
 	uint32_t receive_lock; /* 1: held by the worker that requests and receives */
 	uint32_t pad0[15];
 	uint32_t grant_lock; /* 1: held by the worker that grants */
-	uint32_t searching;  /* number of workers without tasks; used as a hint */
-	uint32_t pad1[14];
+	uint32_t pad1[15];
 };
 
 #define MGWS_EXCHANGE_BYTES(devices)                                                                                   \
@@ -133,6 +133,18 @@ LOOM_FN int mgws_try_lock(uint32_t *lock)
 LOOM_FN void mgws_unlock(uint32_t *lock)
 {
 	loom_store_release_dev(lock, 0u);
+}
+
+/* Returns whether the thief has not yet taken the grant of the request in `asked`, which has been granted. */
+LOOM_FN int mgws_is_granted(uint32_t asked, uint32_t granted)
+{
+	return (asked & ~MGWS_WANTS) == (granted | MGWS_OPEN);
+}
+
+/* Returns whether this device lacks tasks, so that it requests some: whether an eighth of its workers have none. */
+LOOM_FN int mgws_lacks_tasks(const struct loom_ctx *c)
+{
+	return loom_load_relaxed_dev(&mgws_site(c)->searching) * MGWS_MAILBOX_SEARCHING >= c->count;
 }
 
 /* ---- victim ---------------------------------------------------------------------------------- */
@@ -191,12 +203,10 @@ LOOM_FN uint32_t mgws_grant_listed(struct loom_ctx *c, struct mgws_mailbox *m)
 	return (uint32_t)n;
 }
 
-/* Called by lane 0. Returns whether a worker may grant queued tasks: whether half of the tasks that a busy worker holds is
- * at most the thief's share of this device's tasks. */
-LOOM_FN int mgws_has_plenty(const struct loom_ctx *c, const struct mgws_device *thief)
+/* Called by lane 0. Returns whether a worker may grant queued tasks. */
+LOOM_FN int mgws_has_plenty(const struct loom_ctx *c)
 {
-	uint64_t busy = c->count - loom_load_relaxed_dev(&mgws_exchange(c)->searching);
-	return SCHED_CFG(c, mailbox_queued) && 2 * busy * thief->workers >= (uint64_t)thief->workers + c->count;
+	return SCHED_CFG(c, mailbox_queued) && !mgws_lacks_tasks(c);
 }
 
 /* Moves up to `most` of the oldest tasks of the local queue into the slots. Stops before the first task with a join,
@@ -216,21 +226,19 @@ LOOM_FN uint32_t mgws_grant_queued(struct loom_ctx *c, struct mgws_mailbox *m, u
 	return n;
 }
 
-/* Collective, called by a worker that has not reported idle. Grants a request of the device `to`: tasks on the list for its
- * kind; if there are none, initial tasks; else up to `most` tasks of the local queue. The caller has passed a barrier after
- * the last push. */
+/* Collective, called by a worker that has not reported idle. Grants the request of the device `to` that mgws_next_request() has
+ * returned: tasks on the list for its kind; if there are none, initial tasks; else up to `most` tasks of the local queue. The
+ * caller has passed a barrier after the last push. */
 LOOM_FN void mgws_grant(struct loom_ctx *c, uint32_t to, uint32_t most)
 {
 	struct mgws_exchange *ours = mgws_exchange(c);
 	struct mgws_device *thief = mgws_device(c, to);
 	struct mgws_mailbox *m = mgws_mailbox(c, c->device, to);
+	struct mgws_worker *mine = mgws_worker(c);
 	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0, locked = 0, cut = 0, from = 0, plenty = 0;
-	uint32_t requested = 0, n = 0;
+	uint32_t n = 0;
 	if (c->lane == 0 && mgws_try_lock(&ours->grant_lock)) {
-		/* Acquire: pairs with the release of `requested` in mgws_request(). The thief stored `taken` before
-		 * `requested`, so it has finished reading the slots and the range. */
-		requested = loom_load_acquire_sys(&m->requested);
-		locked = requested != thief->granted;
+		locked = mine->request - thief->granted == MGWS_NEXT; /* else another worker has granted it */
 		if (!locked)
 			mgws_unlock(&ours->grant_lock);
 	}
@@ -240,47 +248,41 @@ LOOM_FN void mgws_grant(struct loom_ctx *c, uint32_t to, uint32_t most)
 		n = mgws_grant_listed(c, m);
 	if (!n && c->lane == 0) {
 		cut = mgws_grant_range(c, to, &from);
-		plenty = !cut && mgws_has_plenty(c, thief);
+		plenty = !cut && mgws_has_plenty(c);
 	}
 	if (loom_from_lane0(c, plenty))
 		n = mgws_grant_queued(c, m, most < thief->workers ? most : thief->workers);
 	if (c->lane != 0)
 		return;
 	if (n || cut) {
-		struct mgws_worker *mine = mgws_worker(c);
 		m->tasks = n;
 		m->worker = c->worker;
 		m->from = from;
 		m->to = from + cut;
 		thief->gave += cut;
-		loom_store_relaxed_dev(&thief->granted, requested);
+		loom_store_relaxed_dev(&thief->granted, mine->request);
 		mine->untaken |= 1ull << to;
 		mine->grants++;
 		sched_local(c)->counters.stolen_out += n + cut;
 		/* Release: pairs with the acquire in mgws_request(), after which the thief reads the tasks. */
-		loom_store_release_sys(&m->granted, requested);
+		loom_store_release_sys(&m->granted, mine->request);
 		loom_trace_add(c, LOOM_TRACE_PUBLISH, begin, c->worker, n + cut);
 	}
 	mgws_unlock(&ours->grant_lock);
 }
 
-/* Returns whether a request is pending: whether the hint is a higher number than `granted`. A device that needs no tasks writes
- * the number of the last grant that it took, which is not higher than `granted`. */
-LOOM_FN int mgws_request_pending(uint32_t hint, uint32_t granted)
-{
-	return (int32_t)(hint - granted) > 0;
-}
-
-/* Called by lane 0. Polls the device that follows mgws_worker.polled. Returns this device if it has a pending request, else
- * MGWS_NO_VICTIM. */
+/* Called by lane 0. Polls the device that follows mgws_worker.polled. Returns this device if its workers lack tasks and its
+ * request was not granted, else MGWS_NO_VICTIM. */
 LOOM_FN uint32_t mgws_next_request(struct loom_ctx *c)
 {
 	struct mgws_worker *mine = mgws_worker(c);
 	uint32_t device = mine->polled = mgws_next_device(c, mine->polled);
-	return mgws_request_pending(loom_load_relaxed_sys(&mgws_mailbox(c, c->device, device)->hint),
-				    loom_load_relaxed_dev(&mgws_device(c, device)->granted))
-		   ? device
-		   : MGWS_NO_VICTIM;
+	/* Acquire: pairs with the release in mgws_ask(), before which the thief has read all of the last grant. */
+	uint32_t asked = loom_load_acquire_sys(&mgws_mailbox(c, c->device, device)->asked);
+	mine->request = asked & MGWS_NUMBER;
+	if (asked & MGWS_WANTS && mine->request != loom_load_relaxed_dev(&mgws_device(c, device)->granted))
+		return device;
+	return MGWS_NO_VICTIM;
 }
 
 /* Called by lane 0. Returns whether this device can grant other tasks than those in this worker's local queue. */
@@ -294,7 +296,7 @@ LOOM_FN int mgws_has_grantable(const struct loom_ctx *c)
 LOOM_FN int mgws_can_grant(struct loom_ctx *c, int spare)
 {
 	return mgws_kind(c) == LOOM_ON_CPU && mgws_next_request(c) != MGWS_NO_VICTIM &&
-	       ((spare && SCHED_CFG(c, mailbox_queued)) || mgws_has_grantable(c));
+	       ((spare && mgws_has_plenty(c)) || mgws_has_grantable(c));
 }
 
 /* Grants the request that was polled last. The grant has up to `most` tasks of the local queue, or up to `most_large`
@@ -330,11 +332,11 @@ LOOM_FN int mgws_has_untaken(struct loom_ctx *c)
 {
 	struct mgws_worker *mine = mgws_worker(c);
 	for (uint32_t d = 0; d < c->devices && mine->untaken; d++) {
-		/* Acquire: pairs with the release in mgws_receive(), before which the receiving worker has called busy(). If
+		/* Acquire: pairs with the release in mgws_ask(), before which the receiving worker has called busy(). If
 		 * another worker has made a grant since then, this worker also waits for that grant, which is longer than
 		 * necessary. */
-		if (mine->untaken >> d & 1 && loom_load_acquire_sys(&mgws_mailbox(c, c->device, d)->taken) ==
-						  loom_load_relaxed_dev(&mgws_device(c, d)->granted))
+		if (mine->untaken >> d & 1 && !mgws_is_granted(loom_load_acquire_sys(&mgws_mailbox(c, c->device, d)->asked),
+							       loom_load_relaxed_dev(&mgws_device(c, d)->granted)))
 			mine->untaken &= ~(1ull << d);
 	}
 	return mine->untaken != 0;
@@ -342,12 +344,14 @@ LOOM_FN int mgws_has_untaken(struct loom_ctx *c)
 
 /* ---- thief ----------------------------------------------------------------------------------- */
 
-/* Called by lane 0 with receive_lock. Writes `number` as the hint, if the hint has another value. */
-LOOM_FN void mgws_hint(struct mgws_device *victim, struct mgws_mailbox *m, uint32_t number)
+/* Called by lane 0 with receive_lock. Writes `asked`, if it has another value. */
+LOOM_FN void mgws_ask(struct mgws_device *victim, struct mgws_mailbox *m, uint32_t asked)
 {
-	if (victim->hint != number)
-		loom_store_relaxed_sys(&m->hint, number);
-	victim->hint = number;
+	/* Release: pairs with the acquire in mgws_next_request(), and in mgws_has_untaken(), after which the granting worker may
+	 * report idle. */
+	if (victim->asked != asked)
+		loom_store_release_sys(&m->asked, asked);
+	victim->asked = asked;
 }
 
 /* Called by lane 0 with receive_lock. If workers lack tasks, makes a request to each device without a pending one. Returns
@@ -355,24 +359,21 @@ LOOM_FN void mgws_hint(struct mgws_device *victim, struct mgws_mailbox *m, uint3
 LOOM_FN uint64_t mgws_request(struct loom_ctx *c)
 {
 	struct mgws_exchange *ours = mgws_exchange(c);
-	int wants = loom_load_relaxed_dev(&ours->searching) * MGWS_MAILBOX_SEARCHING >= c->count;
+	uint32_t wants = mgws_lacks_tasks(c) ? MGWS_WANTS : 0;
 	uint64_t left = mgws_range_left(loom_load_acquire_dev(&mgws_global(c)->range));
 	for (MGWS_EACH_DEVICE(c, d)) {
 		struct mgws_device *victim = mgws_device(c, d);
 		struct mgws_mailbox *m = mgws_mailbox(c, d, c->device);
-		if (victim->requested != victim->taken) {
+		if (victim->asked & MGWS_OPEN) {
 			/* Acquire: pairs with the release of `granted` in mgws_grant(). A granted range waits until this
 			 * device's range is used up and no worker grants from it. While this worker holds both locks, no
 			 * other worker installs a range. */
-			if (loom_load_acquire_sys(&m->granted) == victim->requested &&
+			if (loom_load_acquire_sys(&m->granted) == (victim->asked & MGWS_NUMBER) &&
 			    (m->tasks || (!left && mgws_try_lock(&ours->grant_lock))))
 				return d + 1;
-			mgws_hint(victim, m, wants ? victim->requested : victim->taken);
+			mgws_ask(victim, m, (victim->asked & ~MGWS_WANTS) | wants);
 		} else if (wants) {
-			victim->requested++;
-			/* Release: pairs with the acquire in mgws_grant(). This device has read all of the last grant. */
-			loom_store_release_sys(&m->requested, victim->requested);
-			mgws_hint(victim, m, victim->requested);
+			mgws_ask(victim, m, (victim->asked + MGWS_NEXT) | MGWS_OPEN | MGWS_WANTS);
 		}
 	}
 	return 0;
@@ -394,7 +395,7 @@ LOOM_FN void mgws_end_exchange(struct loom_ctx *c, uint32_t *locked)
 	if (!*locked)
 		return;
 	for (MGWS_EACH_DEVICE(c, d))
-		mgws_hint(mgws_device(c, d), mgws_mailbox(c, d, c->device), mgws_device(c, d)->taken);
+		mgws_ask(mgws_device(c, d), mgws_mailbox(c, d, c->device), mgws_device(c, d)->asked & ~MGWS_WANTS);
 	mgws_unlock(&mgws_exchange(c)->receive_lock);
 	*locked = 0;
 }
@@ -441,10 +442,7 @@ LOOM_FN void mgws_receive(struct loom_ctx *c, uint32_t from, int idle)
 		loom_trace_add(c, LOOM_TRACE_STEAL, begin, m->worker, came);
 		if (n == left) {
 			victim->received = 0;
-			victim->taken = victim->requested;
-			/* Release, after busy() and the copy. Pairs with the acquire in mgws_has_untaken(), after which the
-			 * granting worker may report idle. */
-			loom_store_release_sys(&m->taken, victim->taken);
+			mgws_ask(victim, m, victim->asked & MGWS_NUMBER); /* after busy() and the copy */
 		}
 		sched_wake(c, mgws_event(c), 1u);
 	}
@@ -460,7 +458,7 @@ LOOM_FN int mgws_grant_without_work(struct loom_ctx *c, int idle)
 	if (c->lane == 0 && (thief = mgws_next_request(c)) != MGWS_NO_VICTIM) {
 		if (proxy ? mgws_has_grantable(c) : mgws_others_listed(c))
 			how = GIVE;
-		else if (proxy && mgws_has_plenty(c, mgws_device(c, thief)))
+		else if (proxy && mgws_has_plenty(c))
 			how = STEAL;
 	}
 	how = loom_word_from_lane0(c, how);
@@ -498,7 +496,7 @@ LOOM_FN int mgws_mailbox_filled(const struct loom_ctx *c)
 		return 1;
 	for (MGWS_EACH_DEVICE(c, d)) {
 		const struct mgws_mailbox *m = mgws_mailbox(c, d, c->device);
-		if (loom_load_relaxed_sys(&m->granted) != loom_load_relaxed_sys(&m->taken))
+		if (mgws_is_granted(loom_load_relaxed_sys(&m->asked), loom_load_relaxed_sys(&m->granted)))
 			return 1;
 	}
 	return 0;

@@ -78,10 +78,14 @@ LOOM_FN uint32_t mgws_poll(struct loom_ctx *c, int can_publish)
 }
 #endif
 
-/* mgws_poll() for all lanes. The call is also a barrier. */
-LOOM_FN uint32_t mgws_poll_collective(struct loom_ctx *c, int can_publish)
+/* mgws_poll() for all lanes, if `due` is 1; else returns 0. due: from loom_poll_due(). The call is also a barrier. */
+LOOM_FN uint32_t mgws_poll_collective(struct loom_ctx *c, int due, int can_publish)
 {
-	return loom_word_from_lane0(c, c->lane == 0 ? mgws_poll(c, can_publish) : 0);
+	if (LOOM_POLLS_AGREE && !due) {
+		loom_barrier_lanes(c);
+		return 0;
+	}
+	return loom_word_from_lane0(c, c->lane == 0 && due ? mgws_poll(c, can_publish) : 0);
 }
 
 /* Called if the public queue is empty. Publishes half of the first of these that has enough tasks: the backlog, the local queue

@@ -190,6 +190,9 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 						 : shared + mgws_remote_workers(layout) * sizeof(struct mgws_remote);
 	need->device =
 	    sizeof(struct mgws_site) + (sched_noncoherent(layout) ? shared + MGWS_EXCHANGE_BYTES(layout->devices) : 0);
+	/* All idle workers poll these words, and claims add to them. A link would serve them one after the other. */
+	need->device_place = LOOM_PLACE_DEVICE;
+	need->global_place = layout->devices == 1 && !mgws_has_ranks(layout) ? LOOM_PLACE_DEVICE : LOOM_PLACE_ANY;
 	need->worker =
 	    MGWS_QUEUE_BYTES(s->cfg.public_queue, s->cfg.transfer) +
 	    (uint64_t)mgws_backlog_slots(s, layout) * sizeof(struct loom_task) +
@@ -411,7 +414,7 @@ static int mgws_check_mailboxes(const struct sched_mgws *s, const struct loom_la
 	    (const struct mgws_mailbox *)((const struct mgws_global *)view->global + 1);
 	uint32_t n = layout->devices;
 	for (uint32_t i = 0; i < n * n; i++)
-		if (mailbox[i].taken != mailbox[i].granted)
+		if (mgws_is_granted(mailbox[i].asked, mailbox[i].granted))
 			return MGWS_FAIL(LOOM_EWRONG, "grant %u from %s to %s was never taken", mailbox[i].granted,
 					 layout->device[i / n].name, layout->device[i % n].name);
 	return 0;

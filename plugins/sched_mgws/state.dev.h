@@ -59,7 +59,7 @@ struct mgws_site {
 	/* with cfg.spread: a bit for each device; 1: this device knows that the range of that device is used up */
 	uint64_t used_up;
 	uint64_t pad1[7];
-	uint32_t searching; /* with victim = near: number of this device's workers that search for tasks */
+	uint32_t searching; /* with victim = near, or cfg.noncoherent: number of this device's workers without tasks; a hint */
 	uint32_t pad2[15];
 	uint32_t first[LOOM_MAX_DEVICES]; /* [device]: its first worker */
 };
@@ -114,10 +114,11 @@ struct mgws_worker {
 	 * starts */
 	uint32_t pool;
 	/* For mailbox.dev.h. */
-	uint32_t polled;  /* the device whose request was polled last */
+	uint32_t polled; /* the device whose request was polled last */
 	/* a bit for each device; 1: the device has not yet taken the last grant that this worker made to it */
 	uint64_t untaken;
-	uint64_t grants;  /* number of grants that this worker has made */
+	uint32_t request; /* the number of the request that was polled last */
+	uint32_t grants;  /* number of grants that this worker has made */
 	/* For ranks.dev.h. */
 	uint32_t remote_last;   /* the remote victim that had tasks last time, plus 1; 0: none */
 	uint32_t remote_steals; /* this member, remote_tasks and host_steals: as in struct mgws_queue */

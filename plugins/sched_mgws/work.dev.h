@@ -123,11 +123,11 @@ LOOM_FN uint64_t mgws_batch(struct loom_ctx *c, uint64_t most)
 
 #endif
 
-/* Polls before the worker's next task, and returns the same as mgws_poll(). The call is also a barrier. */
-LOOM_FN uint32_t mgws_poll_between_tasks(struct loom_ctx *c)
+/* Polls before the worker's next task if `due` is 1: mgws_poll_collective(). The call is also a barrier. */
+LOOM_FN uint32_t mgws_poll_between_tasks(struct loom_ctx *c, int due)
 {
 	const struct mgws_block *b = &mgws_lane(c)->block;
-	return mgws_poll_collective(c, sched_lane(c)->count >= 2 || (uint32_t)(b->end - b->next) >= 2);
+	return mgws_poll_collective(c, due, sched_lane(c)->count >= 2 || (uint32_t)(b->end - b->next) >= 2);
 }
 
 /* Publishes or grants, as `news`, the result of a poll, demands. The caller has passed a barrier after the last push. */
@@ -153,7 +153,7 @@ LOOM_FN int mgws_work(struct loom_ctx *c, uint64_t *ran)
 {
 	struct sched_lane *mine = sched_lane(c);
 	const struct loom_task *ring = sched_ring(c);
-	uint32_t mask = sched_mask(c), other = mgws_other_kind(c), news = mgws_poll_between_tasks(c);
+	uint32_t mask = sched_mask(c), other = mgws_other_kind(c), news = mgws_poll_between_tasks(c, 1);
 	uint64_t n = 0, sample = loom_trace_next(c, *ran);
 	while (!(news & MGWS_STOP)) {
 		mgws_act_on(c, news);
@@ -162,7 +162,7 @@ LOOM_FN int mgws_work(struct loom_ctx *c, uint64_t *ran)
 #ifdef GPULOOM_DEV_CPU_H
 		if (!SCHED_SEVERAL(c) && n < sample) {
 			n += mgws_run_fast_path(c, mgws_batch(c, sample - n));
-			news = mgws_poll_between_tasks(c);
+			news = mgws_poll_between_tasks(c, 1);
 			continue;
 		}
 #endif
@@ -183,11 +183,7 @@ LOOM_FN int mgws_work(struct loom_ctx *c, uint64_t *ran)
 				if (t.join)
 					LOOM_OUTLINED_COLLECTIVE(mgws_push_successor, c, t.join);
 			}
-			news = 0;
-			if (due)
-				news = mgws_poll_between_tasks(c);
-			else
-				loom_barrier_lanes(c); /* separates pushes from the next pop */
+			news = mgws_poll_between_tasks(c, due); /* also separates pushes from the next pop */
 		} while (!news && mine->count && SCHED_SEVERAL(c));
 	}
 	*ran += n;
@@ -205,15 +201,12 @@ LOOM_FN int mgws_work_lanes(struct loom_ctx *c, uint64_t *ran)
 	const uint32_t mask = sched_mask(c), slots = SCHED_CFG(c, backlog);
 	int due = 1;
 	for (;;) {
-		uint32_t news = 0, n, quarter = (mask + 1) / 4;
+		uint32_t n, quarter = (mask + 1) / 4;
 		const struct loom_task *slot;
 		struct loom_task t;
 		/* This poll is also the barrier between pushes and pops. */
-		if (due)
-			news = mgws_poll_collective(c, backlog->count || mine->count > c->lanes ||
-							   (!mine->count && b->end - b->next > c->lanes));
-		else
-			loom_barrier_lanes(c);
+		uint32_t news = mgws_poll_collective(c, due, backlog->count || mine->count > c->lanes ||
+								 (!mine->count && b->end - b->next > c->lanes));
 		due = loom_poll_due(c);
 		if (news & MGWS_STOP)
 			return 0;

@@ -12,8 +12,8 @@ static int term_counter_need(void *self, const struct loom_layout *layout, struc
 				 "term_counter: devices that cannot change the same word have no common counter: set "
 				 "use = hcounter or tree in [termination]");
 	need->flags |= LOOM_NEED_LATE | LOOM_NEED_RESET;
-	need->reset_global.head = sizeof(struct term_counter);
-	need->global = sizeof(struct term_counter);
+	need->reset_global.head = need->global = sizeof(struct term_counter);
+	need->global_place = layout->devices == 1 ? LOOM_PLACE_DEVICE : LOOM_PLACE_ANY; /* all idle workers poll it */
 	return 0;
 }
 

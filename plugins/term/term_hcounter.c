@@ -12,9 +12,9 @@ static int term_hcounter_need(void *self, const struct loom_layout *layout, stru
 	need->flags |= shared ? 0 : LOOM_NEED_LATE | LOOM_NEED_RESET;
 	need->global = layout->devices * sizeof(struct term_hcounter_device) +
 		       (shared ? layout->remote_devices * sizeof(struct term_hcounter_remote) : 0);
-	need->device = sizeof(struct term_hcounter);
+	need->device_place = LOOM_PLACE_DEVICE; /* all idle workers poll it, over no link */
 	need->reset_global.head = need->global;
-	need->reset_device.head = need->device;
+	need->reset_device.head = need->device = sizeof(struct term_hcounter);
 	return 0;
 }
 

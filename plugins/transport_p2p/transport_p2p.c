@@ -3,21 +3,21 @@
 #include <gpuloom/transport.h>
 
 #include "../device_common/hostmem/segments.h"
-#include "placement.h"
 
 struct options {
-	const char *placement;
-	uint32_t tasks, huge_pages, atomics;
+	uint32_t placement, tasks, huge_pages, atomics;
 };
 
+enum { PLACEMENT_OWNER, PLACEMENT_HOST };
+static const char *const placement_choices[] = {"owner", "host", NULL};
 enum { TASKS_STACK, TASKS_HOST };
 static const char *const tasks_choices[] = {"stack", "host", NULL};
 static const char *const huge_choices[] = {"no", "try", NULL};
 static const struct loom_opt rows[] = {
-    LOOM_OPT(struct options, placement, LOOM_OPT_STR, "owner",
-	     "Memory of a device's segments. owner: that device's. remote: that of the next device. host: host memory, "
-	     "for queues; the stack's own segments, with tasks and results, are in the memory of the first device. "
-	     "device:N: that of device N for all segments, in the order of [run] devices."),
+    LOOM_OPT(struct options, placement, LOOM_OPT_ENUM, "owner",
+	     "Memory of a device's queues. owner: that device's. host: host memory. The stack's own segments, with "
+	     "tasks and results, are in the memory of the first device.",
+	     .choices = placement_choices),
     LOOM_OPT(struct options, tasks, LOOM_OPT_ENUM, "stack",
 	     "Memory of the initial tasks. stack: that of the stack's own segments. host: host memory. Non-coherent "
 	     "devices have local copies in any case.",
@@ -33,21 +33,16 @@ static const struct loom_opt rows[] = {
 struct transport {
 	struct segments segments;
 	const struct options *options;
-	struct placement placement;
 };
 
 static uint32_t home(const struct segments *s, const struct loom_devices *devices, const struct loom_segment_want *want)
 {
-	const struct transport *t = (const struct transport *)s;
-	return want->flags & LOOM_MEMORY_TASKS && t->options->tasks == TASKS_HOST
-		   ? devices->count
-		   : placement_home(&t->placement, want, devices->count);
-}
-
-static int check(const struct loom_host *host, const void *opts, struct loom_error *err)
-{
-	struct placement placement;
-	return placement_parse(host, ((const struct options *)opts)->placement, &placement, err);
+	const struct options *o = ((const struct transport *)s)->options;
+	if (want->flags & LOOM_MEMORY_TASKS && o->tasks == TASKS_HOST)
+		return devices->count;
+	if (want->owner < 0)
+		return 0; /* segments of the stack have no owner */
+	return o->placement == PLACEMENT_HOST ? devices->count : (uint32_t)want->owner;
 }
 
 static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
@@ -63,28 +58,8 @@ static int create(const struct loom_host *host, const void *opts, void **self, s
 					     .huge = o->huge_pages != 0,
 					     .home = home},
 				.options = o};
-	int code = placement_parse(host, o->placement, &t->placement, err);
-	if (code) {
-		host->free(host, t);
-		return code;
-	}
 	*self = t;
 	return 0;
-}
-
-static int segments(void *self, const struct loom_devices *devices, const struct loom_segment_want *want, uint32_t n,
-		    struct loom_segment *out, struct loom_error *err)
-{
-	struct transport *t = self;
-	const struct loom_host *host = t->segments.host;
-	int code = placement_check(host, &t->placement, devices->count, err);
-	if (!code && devices->layout->noncoherent && t->placement.kind != PLACE_OWNER &&
-	    t->placement.kind != PLACE_HOST)
-		code = LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "[transport.p2p] placement = %s: these devices cannot change the same word, so each "
-				 "needs its own segments in local memory: set owner or host",
-				 t->options->placement);
-	return code ? code : segments_make(t, devices, want, n, out, err);
 }
 
 static const struct loom_transport_ops ops = {
@@ -92,10 +67,10 @@ static const struct loom_transport_ops ops = {
     .noncoherent = segments_noncoherent,
     .create = create,
     .destroy = segments_destroy,
-    .segments = segments,
+    .segments = segments_make,
     .release = segments_release,
 };
 
 LOOM_PLUGIN_DEFINE(TRANSPORT, "transport_p2p", "1.0.0", "Apache-2.0",
 		   "Each device owns its memory and the others reach it directly", .opts = rows,
-		   .opts_size = sizeof(struct options), .check = check, .ops = &ops)
+		   .opts_size = sizeof(struct options), .ops = &ops)

@@ -568,6 +568,34 @@ lossy_runs() {
 		--set device.$device.1.gpu=0
 }
 
+# Two GPUs without common atomics, whose queues are in host memory, or in the GPUs. Words of one GPU are in its memory.
+apart_runs() {
+	detector=hcounter
+	set -- --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0 --set transport.p2p.atomics=no \
+		--set transport.host.atomics=no --set workload.contains.documents=300 --set workload.contains.word=zwischen
+	for workload in uts memset contains; do
+		for seed in $(ways 1 2 3 4 5 6 7); do
+			run mgws $workload 0 verified none --set run.seed=$seed --set transport.use=host "$@"
+			run mgws $workload 0 verified none --set run.seed=$seed --set transport.p2p.placement=host \
+				--set scheduler.mgws.claim=queues "$@"
+		done
+	done
+	detector=counter
+	# One GPU, whose words are in its memory although all else is in host memory.
+	for scheduler in mgws counter; do
+		run $scheduler uts 0 verified none --set transport.use=host
+	done
+}
+
+# A GPU uses other memory as its own.
+memory_runs_elsewhere() {
+	for workload in uts memset; do
+		run mgws $workload 0 verified none --set device.$device.memory=host
+		[ $device != cuda ] || run mgws $workload 0 verified two-gpus --set device.cuda.memory=next
+	done
+	run mgws uts 4 'memory = next: .*set memory = own' none --set device.$device.memory=next
+}
+
 # A CPU and a GPU whose link has no atomic read-modify-writes use mailboxes. With p2p neither accesses the other's memory.
 noncoherent_runs() {
 	set -- --set run.devices="cpu:0 $device:0" --set device.cpu.workers=2
@@ -601,8 +629,6 @@ noncoherent_runs() {
 	FAKE_GPU=none TEST_APART="cpu:0 $device:0" expect 0 'asserts +[0-9]+ +[0-9]+ +[0-9]+ +0' "$B/tests/test_embed" -t noncoherent
 	detector=counter
 	run mgws memset 4 'no common counter: set use = hcounter or tree' none "$@"
-	run mgws memset 2 'each needs its own segments in local memory: set owner or host' none \
-		--set transport.p2p.placement=remote "$@"
 }
 
 # embed DEVICES [VARIABLE=VALUE...]: runs the program that embeds a stack.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mailboxes between non-coherent devices (sched_mgws, mailbox.dev.h) under term_hcounter. Every task runs once, no
- * worker leaves while a task exists, and no task is stuck. Each access to a shared word is a step. Only the number of
- * tasks is modelled: a copy is a number that is read and then added. Workers of a device share a range of the initial
+ * worker leaves while a task exists, and no task is stuck. Each access to a shared word is a step. `requested` and `taken`
+ * are one word in the code (`asked`), which excludes some of the states here. Only the number of tasks is modelled: a copy
+ * is a number that is read and then added. Workers of a device share a range of the initial
  * set and the trylocks. queue.pml models steals among them, unless there is a proxy worker.
  * -DD=2 devices  -DW=2 workers on each  -DI=3 initial tasks, all of device 0  -DT=4 tasks in all
  * -DM=4 numbers of requests before they wrap  -DS=2 steals between the two workers of -DP

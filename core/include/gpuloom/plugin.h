@@ -391,8 +391,8 @@ struct loom_layout {
 enum loom_place {
 	LOOM_PLACE_ANY = 0, /* where the transport places memory of the block's owner */
 	LOOM_PLACE_HOST,    /* host memory: the host reads or writes the block while workers run */
-	/* Only for blocks per device: the memory of that device, whatever the transport. No other device can access
-	 * this memory. The host can access it only while no worker runs. */
+	/* Only for blocks per device, and the block for a stack of one device whose rank shares no tasks: memory of that device,
+	 * whatever the transport. No other device can access it, and the host only while no worker runs. */
 	LOOM_PLACE_DEVICE,
 	/* Only for blocks for the stack: memory that the selected trigger accepts as source and target of operations.
 	 * If the trigger accepts all memory (`anywhere` in struct loom_trigger_ops), this is LOOM_PLACE_ANY, else

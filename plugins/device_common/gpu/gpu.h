@@ -15,11 +15,12 @@
 enum { WORKER_BLOCK, WORKER_WARP };
 enum { COMPILE_CACHED, COMPILE_ALWAYS };
 enum { KERNELS_PERSISTENT, KERNELS_LAUNCHED, KERNELS_GRAPH };
+enum { MEMORY_OWN, MEMORY_NEXT, MEMORY_HOST };
 
 /* Options of all devices for GPUs, including options of a single plug-in. */
 struct gpu_options {
 	int64_t gpu;
-	uint32_t workers, lanes, worker, max_registers, nesting, compile, kernels;
+	uint32_t workers, lanes, worker, max_registers, nesting, compile, kernels, memory;
 	uint64_t idle;
 	uint8_t resident, quick, flush;
 	const char *arch, *cache;
@@ -28,6 +29,7 @@ struct gpu_options {
 	uint32_t carveout; /* CUDA only: percentage of a multiprocessor's on-chip memory that is shared memory */
 };
 extern const char *const gpu_worker_choices[], *const gpu_compile_choices[], *const gpu_kernels_choices[];
+extern const char *const gpu_memory_choices[];
 #define GPU_OPTIONS                                                                                                    \
 	LOOM_OPT(struct gpu_options, gpu, LOOM_OPT_I64, "auto",                                                        \
 		 "Number of the GPU in the driver. auto: the number of the device, so that :1 is GPU 1. A further " \
@@ -61,6 +63,11 @@ extern const char *const gpu_worker_choices[], *const gpu_compile_choices[], *co
 		     "persistent: one kernel runs all samples. launched: each step of the workload is a kernel, "      \
 		     "with trigger gds or hdn. graph (CUDA): all steps are one graph, with trigger gds.",              \
 		     .choices = gpu_kernels_choices, .section = "device.gpu"),                                         \
+	    LOOM_OPT(struct gpu_options, memory, LOOM_OPT_ENUM, "own",                                                 \
+		     "Memory that the device's workers use as its own, for experiments of the MGWS thesis (6.7, 6.8). own: " \
+		     "that of the GPU. next (CUDA): that of the GPU with the next number, or of GPU 0 after the last one, " \
+		     "which runs no workers. host: host memory. Has not run on a GPU yet, except for own.",             \
+		     .choices = gpu_memory_choices, .section = "device.gpu"),                                          \
 	    LOOM_OPT(struct gpu_options, resident, LOOM_OPT_BOOL, "no",                                                \
 		     "In a program that embeds gpuloom. no: each run launches its workers. yes: workers stay on the "  \
 		     "GPU after a run and wait for the next one, which then begins sooner; other kernels have less "   \
@@ -178,8 +185,10 @@ struct gpu_driver {
 	int (*enter)(struct gpu *d);
 	void (*leave)(struct gpu *d);
 
-	/* Memory of the GPU. Workers use it, and the host copies to and from it while a kernel runs. */
+	/* Memory of the GPU. Workers use it, and the host copies to and from it while a kernel runs. alloc_next(): memory of
+	 * GPU d->next instead. NULL: not supported. */
 	int (*alloc)(struct gpu *d, uint64_t bytes, uint64_t *at);
+	int (*alloc_next)(struct gpu *d, uint64_t bytes, uint64_t *at);
 	void (*free)(struct gpu *d, uint64_t at);
 	/* Host memory that is coherent with the GPU while kernels run. *view: its address on the GPU. */
 	int (*host_alloc)(struct gpu *d, uint64_t bytes, void **host, uint64_t *view);
@@ -299,7 +308,7 @@ struct gpu {
 	const struct gpu_options *options;
 	struct rtc compiler;
 	char name[24];               /* name in messages: "cuda:0"; in gpu_doctor(): "cuda" */
-	int number;                  /* the driver's number of the GPU */
+	int number, next;            /* the driver's number of the GPU, and of the next GPU */
 	char arch[64];               /* architecture, such as "sm_90" */
 	char bus[32];                /* PCI address in the driver's format; "": not reported */
 	char model[96], version[32]; /* name of the GPU; version of the driver: "CUDA 13.0" */

@@ -9,6 +9,7 @@
 const char *const gpu_worker_choices[] = {"block", "warp", NULL};
 const char *const gpu_compile_choices[] = {"cached", "always", NULL};
 const char *const gpu_kernels_choices[] = {"persistent", "launched", "graph", NULL};
+const char *const gpu_memory_choices[] = {"own", "next", "host", NULL};
 
 const char *gpu_symbols(void *library, const struct gpu_symbol *symbol, size_t n)
 {
@@ -40,6 +41,12 @@ static int choose(struct gpu *d, uint32_t instance, uint32_t instances, int *num
 				 "%s: there is no GPU %d; the driver reports %d: name fewer devices in [run] devices, "
 				 "or set gpu = 0 in [device.%s.%u] to share one",
 				 d->name, *number, count, d->driver->name, instance);
+	d->next = (*number + 1) % count;
+	if (d->options->memory == MEMORY_NEXT && (!d->driver->alloc_next || d->next == *number))
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+				 "%s: memory = next: %s: set memory = own in [device.%s]", d->name,
+				 d->driver->alloc_next ? "there is no second GPU" : "the driver for this vendor cannot do that",
+				 d->driver->name);
 	return 0;
 }
 

@@ -81,21 +81,36 @@ static int make_shared_with_host(struct gpu *d, uint64_t bytes, struct mapping *
 	return 0;
 }
 
+/* Enables access to memory of GPU `number`. */
+static int reach_peer(struct gpu *d, uint64_t at, int number, struct loom_error *err)
+{
+	int can = 0, rc = d->driver->reach(d, at, number, &can);
+	if (rc != 0)
+		return gpu_fail(d, err, rc, NULL);
+	return can ? 0
+		   : LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+			       "%s: it cannot access GPU %d's memory directly (no link between them, or PCIe peer "
+			       "access is off): use the host transport",
+			       d->name, number);
+}
+
 static int make_on_device(struct gpu *d, uint64_t bytes, struct mapping *m, struct loom_error *err)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	int rc = d->driver->alloc(d, bytes + page, &m->base); /* aligned to at least 256 bytes */
+	int next = d->options->memory == MEMORY_NEXT; /* what alloc() returns is aligned to at least 256 bytes */
+	int rc = (next ? d->driver->alloc_next : d->driver->alloc)(d, bytes + page, &m->base);
 	if (rc != 0) {
 		char what[160];
 		snprintf(what, sizeof(what), "%s of %" PRIu64 " KiB", gpu_failed_call(), bytes >> 10);
 		return gpu_fail(d, err, rc, what);
 	}
 	m->view = loom__align(m->base, page);
-	rc = d->driver->clear(d, m->view, bytes);
-	if (rc == 0)
-		return 0;
-	int code = gpu_fail(d, err, rc, NULL);
-	d->driver->free(d, m->base);
+	int code = next ? reach_peer(d, m->base, d->next, err) : 0;
+	rc = code ? 0 : d->driver->clear(d, m->view, bytes);
+	if (rc != 0)
+		code = gpu_fail(d, err, rc, NULL);
+	if (code)
+		d->driver->free(d, m->base);
 	return code;
 }
 
@@ -112,8 +127,8 @@ int gpu_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory
 		return LOOM_ENOMEM;
 	}
 	m->own = 1;
-	code = flags & LOOM_MEMORY_HOST ? make_shared_with_host(d, bytes, m, memory, err)
-					: make_on_device(d, bytes, m, err);
+	code = flags & LOOM_MEMORY_HOST || d->options->memory == MEMORY_HOST ? make_shared_with_host(d, bytes, m, memory, err)
+									      : make_on_device(d, bytes, m, err);
 	gpu_leave(d);
 	if (code)
 		drop(d, m);
@@ -179,20 +194,13 @@ static void gpu_disown(void *self, struct loom_memory *memory)
 /* Maps memory of another GPU. An address is unique over all GPUs of a process, but access must be enabled. */
 static int map_peer(struct gpu *d, const struct loom_memory *memory, struct mapping *m, struct loom_error *err)
 {
-	int number = -1, can = 0;
+	int number = -1;
 	if (!memory->handle || d->driver->owner(d, memory->handle, &number) != 0)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
 				 "%s: it cannot access memory of a device that is no %s GPU: use the host transport",
 				 d->name, d->driver->vendor);
 	m->view = memory->handle;
-	int rc = d->driver->reach(d, m->view, number, &can);
-	if (rc != 0)
-		return gpu_fail(d, err, rc, NULL);
-	return can ? 0
-		   : LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-			       "%s: it cannot access GPU %d's memory directly (no link between them, or PCIe peer "
-			       "access is off): use the host transport",
-			       d->name, number);
+	return reach_peer(d, m->view, number, err);
 }
 
 static int map_host(struct gpu *d, const struct loom_memory *memory, struct mapping *m, struct loom_error *err)
@@ -270,7 +278,7 @@ static int gpu_mem_key(void *self, const struct loom_memory *memory, struct loom
 	struct gpu *d = self;
 	const struct mapping *m = find(d, memory);
 	struct key k = {0};
-	if (!m || !m->own || memory->host || !*d->bus)
+	if (!m || !m->own || memory->host || !*d->bus || d->options->memory)
 		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP, "%s: no memory that other processes could open", d->name);
 	int code = gpu_enter(d, err);
 	if (code)

@@ -55,8 +55,8 @@
  *   loom_load_poll_dev(p): a load in a loop that waits. loom_fence_poll_dev() after the last load makes it an acquire.
  *      loom_fence_poll_sys() does so after a relaxed load of scope sys, and costs less than loom_fence_acquire_sys()
  *   loom_load_guard_dev(p): a relaxed load before a branch. Stores after the branch follow the load; loads need not
- *   loom_poll_due(c): returns 1 if a loop of short tasks must poll words that others change; collective. With
- *      LOOM_POLLS_ARE_TIMED it returns 1 every few us, else always
+ *   loom_poll_due(c): returns 1 if a loop of short tasks must poll words that others change: every few us, or always;
+ *      collective. Only lane 0's result counts, unless LOOM_POLLS_AGREE is 1: then all lanes get the same
  *   loom_set_state(c, what): records the worker's enum loom_worker_state for messages; only lane 0 has an effect
  *
  * Schedulers
@@ -264,8 +264,8 @@ LOOM_FN int loom_stopped(const struct loom_ctx *c)
 #endif
 
 /* gpu.h explains polls. */
-#ifndef LOOM_POLLS_ARE_TIMED
-#define LOOM_POLLS_ARE_TIMED 0
+#ifndef LOOM_POLLS_AGREE
+#define LOOM_POLLS_AGREE 1
 LOOM_FN int loom_poll_due(struct loom_ctx *c)
 {
 	(void)c;

@@ -413,13 +413,15 @@ LOOM_FN const uint32_t *loom_distribute_words(const struct loom_distribute *d, c
  * load takes at most 1 us. With a longer interval, polls take less time, but other workers find this worker's tasks
  * later. */
 #define LOOM_POLL_TICKS 16384u
-#if defined(LOOM_LANES) && LOOM_LANES == 32
-#define LOOM_POLLS_ARE_TIMED 1
+#ifdef LOOM_LANES
+#define LOOM_POLLS_AGREE (LOOM_LANES == 32)
 LOOM_FN int loom_poll_due(struct loom_ctx *c)
 {
 	uint32_t now;
 	asm volatile("mov.u32 %0, %%clock;" : "=r"(now));
-	int due = __any_sync(0xffffffffu, now - c->polled >= LOOM_POLL_TICKS);
+	int due = now - c->polled >= LOOM_POLL_TICKS;
+	if (LOOM_POLLS_AGREE)
+		due = __any_sync(0xffffffffu, due);
 	if (due)
 		c->polled = now;
 	return due;
