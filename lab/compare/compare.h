@@ -31,6 +31,8 @@ struct loom__compare_about {
 };
 /* Returns a comparison without variants, whose start time is the present. */
 cJSON *loom__compare_document(const struct loom__compare_about *about);
+/* Adds to "design" how blocks are judged. */
+void loom__compare_add_rule(cJSON *design, const struct loom__compare_about *about);
 /* Adds a variant, and takes ownership of `result`. `varied` has the levels of --vary, or is NULL. */
 void loom__compare_add_variant(cJSON *doc, const char *name, const char *label,
 			       const cJSON *varied, cJSON *result);
@@ -51,6 +53,12 @@ void loom__compare_warn(cJSON *doc, const char *id, const char *fmt, ...) LOOM_P
  * Also adds warnings about unusual samples. */
 int loom__compare_judge(cJSON *doc, const struct loom__compare_metric *metric, size_t metrics,
 			struct loom_error *err);
+
+/* Replaces the verdicts of a saved comparison by those on other metrics. The document is untrusted. about: confidence, margin
+ * and the rule for blocks; with it the outcomes of rules and bars are removed. NULL: as the document says. Returns LOOM_EINVAL
+ * if the document has no verdicts, as after a wrong result. */
+int loom__compare_again(cJSON *doc, const struct loom__compare_about *about, const struct loom__compare_metric *metric,
+			size_t metrics, struct loom_error *err);
 
 /* Adds "warnings" to a result: about other load on the machine, and unusual samples. */
 void loom__result_warn(cJSON *result);

@@ -7,16 +7,15 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const loom__report_format_name[] = {"html", "md", "csv", "svg", "json", "png", "pdf", "xml", NULL};
-const char *const loom__plot_name[] = {"forest",  "runs", "distribution", "effects", "pareto",
-				       "workers", "lines", "bars", "heat", NULL};
+const char *const loom__report_format_name[] = {"html", "md", "csv", "svg", "json", "png", "pdf", "xml", "tex", NULL};
+const char *const loom__plot_name[] = {"forest", "runs", "distribution", "pareto", "workers", "lines", "bars", "heat", NULL};
 const char *const loom__show_name[] = {"value", "ratio", "speed-up", "efficiency", NULL};
 const char *const loom__width_name[] = {"page", "column", NULL};
 const char *const loom__axes_name[] = {"linear", "log-x", "log-y", "log", NULL};
 
 enum loom__report_format loom__report_format_named(const char *name)
 {
-	static const char *const other[] = {"htm", "markdown", "", "", "", "", "", "junit"};
+	static const char *const other[] = {"htm", "markdown", "", "", "", "", "", "junit", "latex"};
 	for (int i = 0; i < LOOM__REPORT_FORMATS; i++)
 		if (loom__same(name, loom__report_format_name[i]) ||
 		    (*other[i] && loom__same(name, other[i])))
@@ -43,7 +42,7 @@ int loom__report_plots(const char *list, unsigned *plots, struct loom_error *err
 			return LOOM__FAIL(
 			    err, LOOM_EINVAL, "no plot '%s'; %s%s", name,
 			    near ? "did you mean "
-				 : "choose from forest, runs, distribution, effects, pareto, workers, lines, bars, heat",
+				 : "choose from forest, runs, distribution, pareto, workers, lines, bars, heat",
 			    near ? near : "");
 		}
 		*plots |= 1u << k;
@@ -155,7 +154,7 @@ static int find_factor(const struct loom__view *view, const char *option, const 
 static int has_numbers(const struct loom__view *view, size_t factor)
 {
 	const char *level[LOOM__VIEW_FACTORS];
-	size_t n = loom__effect_levels(view, factor, level, LOOM__COUNT(level));
+	size_t n = loom__factor_levels(view, factor, level, LOOM__COUNT(level));
 	double v;
 	int numbers = n > 2;
 	for (size_t i = 0; i < n; i++) {
@@ -234,7 +233,7 @@ int loom__report_base(const struct loom__view *view, const char *base, struct lo
 	if (!base || !*base || loom__report_base_factor(view, settings) != LOOM__NO_NAME)
 		return 0;
 	for (size_t f = 0; f < view->factors; f++)
-		for (size_t i = 0, n = loom__effect_levels(view, f, level, LOOM__COUNT(level)); i < n; i++)
+		for (size_t i = 0, n = loom__factor_levels(view, f, level, LOOM__COUNT(level)); i < n; i++)
 			loom__nearer(&near, level[i]);
 	return LOOM__FAIL(err, LOOM_EINVAL, "--base %.80s: no factor has this level%s%s%s", base, LOOM__MEANT(near.name));
 }

@@ -124,7 +124,7 @@ enum loom__stats_verdict {
 	LOOM__STATS_FASTER,     /* B is better than A by more than the margin */
 	LOOM__STATS_SLOWER,     /* B is worse than A by more than the margin */
 	LOOM__STATS_EQUIVALENT, /* the difference is within the margin, which is a result and not a failure */
-	LOOM__STATS_TRIVIAL,    /* there is a difference, but it may be within the margin */
+	LOOM__STATS_TRIVIAL,    /* there is a difference, which is within twice the margin */
 };
 
 struct loom__stats_comparison {
@@ -149,8 +149,9 @@ int loom__stats_compare_unpaired(const double *a, size_t n, const double *b, siz
  * for all comparisons that are made together. The first verdict that applies is returned:
  *   EQUIVALENT       the interval is within the margin
  *   INCONCLUSIVE     the interval contains 1, or p >= alpha
- *   TRIVIAL          the interval is not entirely beyond the margin
  *   FASTER, SLOWER   the interval is entirely beyond the margin
+ *   TRIVIAL          the interval is within twice the margin
+ *   INCONCLUSIVE     there is a difference, which may be within the margin or more than twice as large
  * So alpha bounds the probability that any claimed difference is false. */
 enum loom__stats_verdict loom__stats_judge(const struct loom__stats_comparison *c, double p,
 					   enum loom__stats_better better, double margin,
@@ -159,8 +160,8 @@ const char *loom__stats_verdict_name(enum loom__stats_verdict verdict); /* retur
 
 /* Estimates how many more blocks lead to a verdict other than INCONCLUSIVE, with a probability of 80 %. The median and
  * spread of d are assumed to stay the same. The estimate is the normal sample size for a median, ((z_alpha + z_0.2)
- * sqrt(pi/2) spread / gap)^2. gap is the larger of |d| and margin - |d|. `tests` >= 1 comparisons share alpha. The
- * result is at least a quarter of the present number of blocks. It is 0 if c is not paired, and LOOM__STATS_MANY above
+ * sqrt(pi/2) spread / gap)^2. gap is the distance of |d| from the margin or, if |d| is within the margin and larger than this
+ * distance, |d|. `tests` >= 1 comparisons share alpha. The result is at least a quarter of the present number of blocks. It is 0 if c is not paired, and LOOM__STATS_MANY above
  * a million. */
 #define LOOM__STATS_MANY SIZE_MAX
 size_t loom__stats_more_blocks(const struct loom__stats_comparison *c, double margin, double alpha,

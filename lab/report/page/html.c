@@ -134,7 +134,7 @@ static void add_nav(struct loom__text *out, const char *body)
 	static const struct {
 		const char *id, *name;
 	} part[] = {
-	    {"verdicts", "Verdict"},    {"variants", "Variants"}, {"lines", "Lines"}, {"effects", "Main effects"},
+	    {"verdicts", "Verdict"},    {"variants", "Variants"}, {"lines", "Lines"},
 	    {"pareto", "Pareto front"}, {"samples", "Samples"},   {"metrics", "All metrics"},
 	    {"workers", "Workers"},     {"missing", "Not run"},   {"environment", "Environment"},
 	    {"conf", "Configuration"},  {"command", "Command"},   {"data", "Data"}};
@@ -269,30 +269,17 @@ static void add_lines(struct loom__text *out, const struct loom__view *view,
 static void add_body(struct loom__text *out, const struct loom__view *view,
 		     const struct loom__report_settings *settings)
 {
-	struct figure forest = {.plot = LOOM__PLOT_FOREST}, effects = {.plot = LOOM__PLOT_EFFECTS};
+	struct figure forest = {.plot = LOOM__PLOT_FOREST};
 	if (view->comparisons) {
 		loom__html_verdicts(out, view);
 		add_figure(out, view, &forest,
-			   "Each effect with its 95 % interval; the shaded band is the margin "
-			   "within which "
-			   "a difference does not matter. Right is better, whatever the metric: of a time the axis has the inverse.");
+			   "Each change with its 95 % interval; the shaded band is the margin within which a difference does "
+			   "not matter. Right is better.");
 		loom__text_add(out, "</section>\n");
 	}
 	if (settings->metrics)
 		loom__html_variants(out, view, settings->metric[0]);
 	add_lines(out, view, settings);
-	if (settings->metrics && view->factors) {
-		struct loom__text part = {0};
-		effects.metric = settings->metric[0];
-		if (add_figure(
-			&part, view, &effects,
-			"Small dots: one configuration each, its median. Large marks: the middle of the "
-			"configurations. At the right, the change against the first level among configurations that "
-			"differ in nothing else, and its 95 % interval where there are 6 pairs or "
-			"more."))
-			loom__html_effects(&part, view, settings->metric[0]);
-		loom__html_section_of(out, "effects", "Main effects", "", &part);
-	}
 	add_pareto(out, view, settings);
 	add_samples(out, view, settings);
 	loom__html_metrics(out, view);

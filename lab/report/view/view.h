@@ -99,6 +99,9 @@ void loom__view_free(struct loom__view *view);
 /* Returns the levels of a factor as the head of a sweep lists them, or NULL. */
 const cJSON *loom__view_values(const struct loom__view *view, size_t factor);
 
+/* Lists the levels of a factor in the order of the sweep, at most `most`. Returns their number. */
+size_t loom__factor_levels(const struct loom__view *view, size_t factor, const char **level, size_t most);
+
 /* Returns 1 if the first device of a document is simulated, so that its samples are in virtual time. */
 int loom__head_simulated(const cJSON *head);
 
