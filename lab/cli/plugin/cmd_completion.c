@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/files.h"
 #include "cli/base/options.h"
 #include "inspect/candidates.h"
 #include "inspect/child.h"
 #include "inspect/probe.h"
 #include "cli/conf/conf.h"
 #include "cli/conf/schema.h"
+#include "facts/must.h"
 #include "papers/papers.h"
 #include "report/report.h"
 #include "report/view/document.h"
@@ -283,6 +285,38 @@ static void offer_papers(const struct question *q)
 	free(path);
 }
 
+/* Offers the figures and tables of a paper that have a conf, as `gpuloom papers` takes them: "14", "table-5". */
+static void offer_figures(const struct question *q, const char *paper)
+{
+	struct loom__cli cli = *q->cli;
+	struct loom__confs all;
+	loom__files_begin(&cli); /* reading a conf records its name */
+	loom__confs_list(&cli, &all);
+	for (size_t i = 0; i < all.n; i++) {
+		const char *path = all.at[i].path;
+		struct loom__conf_args args = {.file = {&path, 1}};
+		struct loom__sweep_spec spec = {0};
+		struct loom__figure figure = {0};
+		struct loom__diag diag = {0};
+		struct loom__text name = {0};
+		struct loom_config *cfg = NULL;
+		if (!loom__conf_load(&cli, &args, &cfg) && !loom__conf_sweep(cfg, &spec) &&
+		    !loom__figure_read(cfg, &spec, &figure, &diag) && figure.entry && !strcmp(figure.of, paper) &&
+		    !strcmp(figure.entry->file, path)) {
+			loom__figure_file(&figure, &name);
+			const char *word = loom__must_text(&name) + strlen(paper) + 1;
+			offer(q, word + (strncmp(word, "figure-", 7) ? 0 : 7));
+		}
+		loom__text_free(&name);
+		loom__figure_free(&figure);
+		loom__diag_free(&diag);
+		loom__sweep_spec_free(&spec);
+		loom_config_destroy(cfg);
+	}
+	loom__confs_free(&all);
+	loom__files_end(&cli);
+}
+
 /* Hidden command `complete WORD BEFORE...`: lists the completions of WORD after the words BEFORE. */
 int loom__cmd_complete(struct loom__cli *cli, int argc, char **argv)
 {
@@ -320,6 +354,8 @@ int loom__cmd_complete(struct loom__cli *cli, int argc, char **argv)
 		offer_confs(&q);
 	else if (!strcmp(command, "papers") && argc == 3)
 		offer_papers(&q);
+	else if (!strcmp(command, "papers"))
+		offer_figures(&q, argv[3]);
 	else if (!strcmp(command, "completion"))
 		offer(&q, "bash");
 	return LOOM_EXIT_OK;

@@ -39,10 +39,10 @@ void loom__verdict_grid(const struct loom__view *view, size_t rows, int remarks,
 		loom__grid_cell(g, 0, "%s", c->name);
 		loom__grid_cell(g, LOOM__CELL_VERDICT | (unsigned)c->verdict << 8, "%s", *c->word ? c->word : "none");
 		loom__grid_cell(g, 0, "%s", LOOM__GAIN(c->effect, c->better));
-		loom__grid_cell(g, 0, "%s",
-				loom__gain_range(range, c->effect, c->low, c->high, c->better, "open"));
+		loom__grid_cell(g, 0, "%s", loom__gain_range(range, c->effect, c->low, c->high, c->better, "open"));
 		loom__grid_cell(g, 0, "%s", loom__p_value(p, isnan(c->p_holm) ? c->p : c->p_holm));
-		loom__grid_cell(g, 0, "%.0zu", c->blocks >= 0 && c->blocks < 1e12 ? (size_t)c->blocks : 0); /* 0: empty */
+		loom__grid_cell(g, 0, "%.0zu",
+				c->blocks >= 0 && c->blocks < 1e12 ? (size_t)c->blocks : 0); /* 0: empty */
 		if (remarks) {
 			struct loom__text text = {0};
 			loom__verdict_remarks(view, c, "; ", &text);
@@ -64,8 +64,8 @@ void loom__html_headline(struct loom__text *out, const struct loom__view *view)
 			continue;
 		loom__markup_add(out,
 				 "<p class=\"headline\"><strong>%s</strong> %s <strong>%s</strong> in %s%s: %s.</p>\n",
-				 view->variant[c->variant].label, says, view->variant[c->baseline].label, c->name, perhaps,
-				 LOOM__GAIN(c->effect, c->better));
+				 view->variant[c->variant].label, says, view->variant[c->baseline].label, c->name,
+				 perhaps, LOOM__GAIN(c->effect, c->better));
 		said++;
 	}
 }
@@ -82,8 +82,8 @@ void loom__html_verdicts(struct loom__text *out, const struct loom__view *view)
 	loom__grid_html(&g, out, "cards", loom__must_text(&caption));
 	loom__text_free(&caption);
 	if (rows < view->comparisons)
-		loom__text_add(out, "<p class=\"soft\">The first %zu of %zu comparisons.</p>\n",
-			       rows, view->comparisons);
+		loom__text_add(out, "<p class=\"soft\">The first %zu of %zu comparisons.</p>\n", rows,
+			       view->comparisons);
 }
 
 /* Appends the median of a series as a cell. */
@@ -160,8 +160,7 @@ void loom__html_variants(struct loom__text *out, const struct loom__view *view, 
 	loom__grid_html(&g, out, named_by_levels(view) ? "" : "cards", loom__must_text(&caption));
 	loom__text_free(&caption);
 	if (n > MOST_ROWS)
-		loom__text_add(out, "<p class=\"soft\">%d of %zu; the rest is in the CSV.</p>\n",
-			       MOST_ROWS, n);
+		loom__text_add(out, "<p class=\"soft\">%d of %zu; the rest is in the CSV.</p>\n", MOST_ROWS, n);
 	loom__text_add(out, "</section>\n");
 	free(order);
 }
@@ -191,18 +190,15 @@ void loom__html_metrics(struct loom__text *out, const struct loom__view *view)
 	struct loom__grid g = {0};
 	if (view->kind == LOOM__DOC_SWEEP || !view->metrics || !columns)
 		return;
-	loom__html_section(
-	    out, "metrics", "All metrics",
-	    "Medians. Metrics that are 0 in all samples are left out, since their mechanism took no "
-	    "part.");
+	loom__html_section(out, "metrics", "All metrics",
+			   "Medians. Metrics that are 0 in all samples are left out, since their mechanism took no "
+			   "part.");
 	loom__metric_grid(view, columns, 1, &g);
 	loom__grid_html(&g, out, "", "Medians of all metrics");
 	if (view->metrics_left_out)
-		loom__text_add(out, "<p class=\"soft\">Only the first %d metrics were read.</p>\n",
-			       LOOM__VIEW_METRICS);
+		loom__text_add(out, "<p class=\"soft\">Only the first %d metrics were read.</p>\n", LOOM__VIEW_METRICS);
 	if (columns < view->variants)
-		loom__text_add(out, "<p class=\"soft\">The first %zu of %zu variants.</p>\n",
-			       columns, view->variants);
+		loom__text_add(out, "<p class=\"soft\">The first %zu of %zu variants.</p>\n", columns, view->variants);
 	loom__text_add(out, "</section>\n");
 }
 

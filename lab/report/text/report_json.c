@@ -84,8 +84,7 @@ static void add_variants(cJSON *doc, const struct loom__view *view, const unsign
 		metrics = loom__json_add_object(o, "metrics");
 		for (size_t m = 0; v->series && m < view->metrics; m++)
 			if (v->series[m].n)
-				loom__json_add(metrics, view->metric[m].name,
-						      metric(&view->metric[m], &v->series[m]));
+				loom__json_add(metrics, view->metric[m].name, metric(&view->metric[m], &v->series[m]));
 		if (front)
 			loom__json_add_text(o, "front", front_name[front[i]]);
 		loom__json_add_number(o, "warmups", (double)v->warmups);
