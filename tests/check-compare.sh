@@ -278,6 +278,7 @@ expect 2 "ab2.json' has no data for lines; it has data for forest, runs, distrib
 	-o "$tmp/empty.svg"
 expect 2 'has no data for forest' "$G" report tests/data/result.json --plot forest -o "$tmp/empty.svg"
 [ ! -e "$tmp/empty.svg" ] || fail 'an empty picture'
+expect 2 "d1.ini' is a conf: .gpuloom run .*d1.ini --json" "$G" report "$tmp/d1.ini"
 # A table for LaTeX: the verdicts, or the medians.
 expect 0 '^variant & metric & verdict & change & 95 .% interval' "$G" report "$tmp/ab2.json" -o - --format tex
 grep -qF '\begin{tabular}{lllrrrr}' "$tmp/out" && grep -qF 'cpu\_seconds' "$tmp/out" && grep -qF ' \% ' "$tmp/out" ||

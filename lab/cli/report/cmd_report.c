@@ -353,6 +353,10 @@ static int run(struct loom__cli *cli, void *args)
 				    "`gpuloom report r.json -o r.html`");
 	if (format_of(cli, a) == LOOM__REPORT_FORMATS)
 		return LOOM_EXIT_USAGE;
+	for (size_t i = 0; i < a->file.n; i++)
+		if (strlen(a->file.at[i]) > 4 && !strcmp(a->file.at[i] + strlen(a->file.at[i]) - 4, ".ini"))
+			return loom__refuse(cli, LOOM_EXIT_USAGE, "report: '%s' is a conf: `gpuloom run %s --json r.json` makes a result of it",
+					    a->file.at[i], a->file.at[i]);
 	struct loom__doc *doc = loom__must(calloc(a->file.n, sizeof(*doc)));
 	int status = loom__file_documents(cli, &a->file, doc);
 	if (!status && a->metric && doc[0].kind == LOOM__DOC_COMPARE && !doc[0].foreign)

@@ -52,7 +52,7 @@ static void fit(struct strips *s)
 		most = fmax(most, loom__stats_quantile(d->sorted, d->n, 0.75));
 	}
 	loom__scale_fit(&s->x, lo, hi, s->view->metric[s->metric].unit, s->left, s->right, s->narrow ? 64 : 90);
-	if (hi > 4 * most || hi > 20 * lo) /* a long tail would press everything else together */
+	if (hi > 3 * most || hi > 20 * lo) /* a long tail would press everything else together */
 		loom__scale_log(&s->x, lo, hi);
 }
 

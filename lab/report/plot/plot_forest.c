@@ -54,7 +54,7 @@ static void draw_tick(struct loom__text *out, const struct forest *f, double log
 		      double bottom)
 {
 	double x = at(f, log_gain);
-	if (fabs(log_gain) > f->reach * 0.97)
+	if (fabs(log_gain) > f->reach * (f->narrow ? 0.86 : 0.97)) /* the label would leave the picture */
 		return;
 	loom__svg_line(out, log_gain == 0 ? "one" : "grid", x, top, x, bottom);
 	if (text)

@@ -144,7 +144,7 @@ static void draw_key(struct loom__text *out, struct pareto *p, const size_t *ord
 		if (!there)
 			continue;
 		loom__svg_text(out, "note", x, 14, 'e', word[front], 40);
-		x -= (double)strlen(word[front]) * 6.3 + 10;
+		x -= (double)strlen(word[front]) * 7 + 10;
 		draw_mark(out, p, x, 10, (enum loom__front)front, NULL);
 		x -= 22;
 	}

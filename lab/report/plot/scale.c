@@ -106,7 +106,7 @@ double loom__scale_at(const struct loom__scale *s, double v)
 
 int loom__scale_tick(const struct loom__scale *s, int i, double *v, char label[32])
 {
-	if (s->log && s->hi / s->lo > 5) /* below this, 1, 2 and 5 times powers of ten are too few ticks */
+	if (s->log && s->hi / s->lo > 8) /* below this, 1, 2 and 5 times powers of ten are too few ticks */
 		return tick_log(s, i, v, label);
 	double first = ceil(s->lo / s->step - 1e-9);
 	*v = (first + i) * s->step;

@@ -35,8 +35,9 @@ double loom__plot_draw(struct loom__text *out, const struct loom__view *view,
 
 #define INTERVAL 6 /* a median of fewer samples has no interval */
 
-/* Appends ", N samples" or ", N to M samples" if a configuration has too few samples for an interval. */
-static void add_samples(struct loom__text *out, const struct loom__view *view)
+/* Appends what lines or bars show beside the medians, and the number of samples if a configuration has too few for an
+ * interval: ", 1 sample", ", 2 to 5 samples". */
+static void add_samples(struct loom__text *out, const struct loom__view *view, int lines)
 {
 	size_t least = SIZE_MAX, most = 0;
 	for (size_t i = 0; i < view->variants; i++) {
@@ -44,6 +45,10 @@ static void add_samples(struct loom__text *out, const struct loom__view *view)
 		least = n && n < least ? n : least;
 		most = n > most ? n : most;
 	}
+	if (most >= INTERVAL)
+		loom__text_add(out, ", 95 %% intervals%s", least < INTERVAL ? " of 6 and more samples" : "");
+	if (lines && most > 1)
+		loom__text_add(out, ", lowest to highest");
 	if (most && least < most && least < INTERVAL)
 		loom__text_add(out, ", %zu to %zu samples", least, most);
 	else if (most && most < INTERVAL)
@@ -58,7 +63,7 @@ static void add_heading(struct loom__text *out, const struct loom__view *view,
 	struct loom__text text = {0};
 	loom__text_add(&text, "%s", heading);
 	if (plot == LOOM__PLOT_LINES || plot == LOOM__PLOT_BARS)
-		add_samples(&text, view);
+		add_samples(&text, view, plot == LOOM__PLOT_LINES);
 	if (settings->mean != LOOM__NO_NAME && means & 1u << plot)
 		loom__text_add(&text, "; geometric means over %s", view->factor[settings->mean]);
 	loom__svg_text(out, "note", x, y, 's', loom__must_text(&text), 120);
@@ -97,8 +102,8 @@ unsigned loom__report_svg(struct loom__text *out, const struct loom__view *view,
 							 "Distribution",
 							 "Pareto front",
 							 "Workers",
-							 "Lines: medians, 95 % intervals of 6 and more samples, lowest to highest",
-							 "Bars: medians, 95 % intervals of 6 and more samples",
+							 "Lines: medians",
+							 "Bars: medians",
 							 "Medians"};
 	struct loom__text body = {0};
 	int column = settings->width == LOOM__WIDTH_COLUMN;
