@@ -88,28 +88,30 @@ static int put(const struct loom__cli *cli, const char *path, const struct loom_
 	return loom__refuse(cli, LOOM_EXIT_FAILURE, "%s", err.text);
 }
 
+static void name_plots(struct loom__text *t, unsigned plots)
+{
+	for (int k = 0; k < LOOM__PLOTS; k++)
+		if (plots >> k & 1)
+			loom__text_add(t, "%s%s", t->length ? ", " : "", loom__plot_name[k]);
+}
+
 /* A picture lacks plots that were asked for, or is empty: says which plots have data. */
 static int check_plots(const struct loom__view *view, const struct loom__report_settings *settings, unsigned drawn, int asked,
 		       struct loom_error *err)
 {
 	struct loom__report_settings all = *settings;
-	struct loom__text scratch = {0}, text = {0};
+	struct loom__text scratch = {0}, lacks = {0}, has = {0};
 	unsigned lacking = asked ? settings->plots & ~drawn : drawn ? 0 : ~0u;
 	if (!lacking)
 		return 0;
 	all.plots = ~0u;
-	unsigned has = loom__report_svg(&scratch, view, &all);
-	for (int k = 0, some = 0; asked && k < LOOM__PLOTS; k++)
-		if (lacking >> k & 1)
-			loom__text_add(&text, "%s%s", some++ ? ", " : "", loom__plot_name[k]);
-	loom__text_add(&text, has ? "; it has data for" : "");
-	for (int k = 0, some = 0; k < LOOM__PLOTS; k++)
-		if (has >> k & 1)
-			loom__text_add(&text, "%s %s", some++ ? "," : "", loom__plot_name[k]);
-	int rc = LOOM__FAIL(err, LOOM_EINVAL, "'%.200s' has no data for %s%s", view->doc[0].path, asked ? "" : "a plot",
-			    loom__must_text(&text));
+	name_plots(&lacks, lacking);
+	name_plots(&has, loom__report_svg(&scratch, view, &all));
+	int rc = LOOM__FAIL(err, LOOM_EINVAL, "'%.200s' has no data for %s%s%s", view->doc[0].path, asked ? lacks.at : "a plot",
+			    has.length ? "; it has data for " : "", loom__must_text(&has));
 	loom__text_free(&scratch);
-	loom__text_free(&text);
+	loom__text_free(&lacks);
+	loom__text_free(&has);
 	return rc;
 }
 
