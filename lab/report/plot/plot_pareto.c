@@ -136,18 +136,18 @@ static void draw_point(struct loom__text *out, struct pareto *p, size_t i)
 static void draw_key(struct loom__text *out, struct pareto *p, const size_t *order, size_t n)
 {
 	static const char *const word[] = {"dominated", "dominated, intervals overlap", "on the front"};
+	int there[3] = {0};
 	double x = p->right + 40;
-	for (int front = LOOM__FRONT_OFF; front <= LOOM__FRONT_ON; front++) {
-		int there = 0;
-		for (size_t k = 0; k < n; k++)
-			there |= p->front[order[k]] == front;
-		if (!there)
-			continue;
-		loom__svg_text(out, "note", x, 14, 'e', word[front], 40);
-		x -= (double)strlen(word[front]) * 7 + 10;
-		draw_mark(out, p, x, 10, (enum loom__front)front, NULL);
-		x -= 22;
-	}
+	for (size_t k = 0; k < n; k++)
+		there[p->front[order[k]]] = 1;
+	for (int front = 0; front < 3; front++)
+		x -= there[front] ? (double)strlen(word[front]) * 6.6 + 34 : 0;
+	for (int front = LOOM__FRONT_ON; front >= LOOM__FRONT_OFF; front--)
+		if (there[front]) {
+			draw_mark(out, p, x + 6, 10, (enum loom__front)front, NULL);
+			loom__svg_text(out, "note", x + 18, 14, 's', word[front], 40);
+			x += (double)strlen(word[front]) * 6.6 + 34;
+		}
 }
 
 /* Draws the front: steps through the medians that no other median dominates. */
