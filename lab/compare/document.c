@@ -40,14 +40,16 @@ cJSON *loom__compare_document(const struct loom__compare_about *about)
 
 void loom__compare_warn(cJSON *doc, const char *id, const char *fmt, ...)
 {
-	char text[600];
+	char *text = NULL;
 	va_list args;
 	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
+	if (vasprintf(&text, fmt, args) < 0)
+		loom__must(NULL);
 	va_end(args);
 	cJSON *o = loom__json_append_object(cJSON_GetObjectItemCaseSensitive(doc, "warnings"));
 	loom__json_add_text(o, "id", id);
 	loom__json_add_text(o, "text", text);
+	free(text);
 }
 
 void loom__compare_add_variant(cJSON *doc, const char *name, const char *label, const cJSON *varied, cJSON *result)

@@ -154,19 +154,18 @@ static void add_comparison(cJSON *list, const struct pair *p, double p_holm, siz
 	loom__json_add(o, "ratios", p->ratio ? cJSON_CreateDoubleArray(p->ratio, (int)p->c.n) : cJSON_CreateArray());
 }
 
-/* Adds warnings about unusual samples to doc. x[n] are in run order. `more` names what the user should increase. */
-static void look_at(cJSON *doc, const char *metric, const char *label, const char *more, const double *x, size_t n)
+/* Adds warnings about unusual samples to doc, and the number of outliers to `far`. x[n] are in run order. `more` names what the
+ * user should increase. */
+static void look_at(cJSON *doc, const char *metric, const char *label, const char *more, const double *x, size_t n,
+		    struct loom__text *far)
 {
 	double *sorted = NULL, z;
 	struct loom__stats_modes modes;
 	if (n < 10 || loom__stats_sorted(x, n, &sorted))
 		return;
-	size_t far = loom__stats_far_out(sorted, n);
-	if (far)
-		loom__compare_warn(doc, "far_out",
-				   "%s: %zu of %zu samples of %s are outliers "
-				   "(kept)",
-				   metric, far, n, label);
+	size_t out = loom__stats_far_out(sorted, n);
+	if (out)
+		loom__text_add(far, far->length ? ", %zu of %zu of %s" : "%zu of %zu samples of %s", out, n, label);
 	if (!loom__stats_first(x, n, &z) && fabs(z) > LOOM__STATS_FIRST_UNUSUAL)
 		loom__compare_warn(doc, "first_sample",
 				   "%s: the first sample of %s differs from the others: more %s may help", metric,
@@ -177,12 +176,24 @@ static void look_at(cJSON *doc, const char *metric, const char *label, const cha
 	free(sorted);
 }
 
-static void look(cJSON *doc, size_t variant, const char *metric)
+/* Adds a warning for all outliers of a metric, and frees `far`. */
+static void warn_far(cJSON *doc, const char *metric, struct loom__text *far)
 {
-	double *x;
-	size_t n = loom__compare_values(doc, variant, metric, &x);
-	look_at(doc, metric, loom__compare_label(doc, variant), "--warmup", x, n);
-	free(x);
+	if (far->length)
+		loom__compare_warn(doc, "far_out", "%s: %s are outliers (kept)", metric, loom__must_text(far));
+	loom__text_free(far);
+}
+
+static void look(cJSON *doc, const char *metric)
+{
+	struct loom__text far = {0};
+	for (size_t v = 0; v < loom__compare_variants(doc); v++) {
+		double *x;
+		size_t n = loom__compare_values(doc, v, metric, &x);
+		look_at(doc, metric, loom__compare_label(doc, v), "--warmup", x, n, &far);
+		free(x);
+	}
+	warn_far(doc, metric, &far);
 }
 
 void loom__result_warn(cJSON *result)
@@ -197,15 +208,12 @@ void loom__result_warn(cJSON *result)
 	}
 	cJSON_Delete(reasons);
 	for (size_t i = 0; i < LOOM__COUNT(metric); i++) {
-		const cJSON *list =
-		    loom__json_list(loom__json_object(loom__json_object(result, "metrics"), metric[i]), "samples");
-		size_t n = 0;
-		double *x = loom__must(calloc(loom__json_length(list) + 1, sizeof(*x)));
-		cJSON_ArrayForEach(o, list)
-		{
-			x[n++] = loom__json_double(o);
-		}
-		look_at(result, metric[i], "this run", "warm-up, [run] warmup,", x, n);
+		struct loom__text far = {0};
+		double *x;
+		size_t n =
+		    loom__compare_samples(loom__json_object(loom__json_object(result, "metrics"), metric[i]), &x);
+		look_at(result, metric[i], "this run", "warm-up, [run] warmup,", x, n, &far);
+		warn_far(result, metric[i], &far);
 		free(x);
 	}
 }
@@ -251,8 +259,8 @@ int loom__compare_judge(cJSON *doc, const struct loom__compare_metric *metric, s
 		free(pair[i].ratio);
 	}
 	for (size_t m = 0; m < metrics && !rc; m++)
-		for (size_t v = 0; v < variants && is_new(metric, m); v++)
-			look(doc, v, metric[m].name);
+		if (is_new(metric, m))
+			look(doc, metric[m].name);
 	free(pair);
 	free(p);
 	return rc;

@@ -28,9 +28,9 @@ const cJSON *loom__compare_metric_of(const cJSON *doc, size_t variant, const cha
 	return loom__json_object(loom__json_object(result, "metrics"), metric);
 }
 
-size_t loom__compare_values(const cJSON *doc, size_t variant, const char *metric, double **values)
+size_t loom__compare_samples(const cJSON *metric, double **values)
 {
-	const cJSON *item, *list = loom__json_list(loom__compare_metric_of(doc, variant, metric), "samples");
+	const cJSON *item, *list = loom__json_list(metric, "samples");
 	size_t n = 0;
 	*values = loom__must(malloc((loom__json_length(list) + 1) * sizeof(double)));
 	cJSON_ArrayForEach(item, list)
@@ -38,6 +38,11 @@ size_t loom__compare_values(const cJSON *doc, size_t variant, const char *metric
 		(*values)[n++] = loom__json_double(item);
 	}
 	return n;
+}
+
+size_t loom__compare_values(const cJSON *doc, size_t variant, const char *metric, double **values)
+{
+	return loom__compare_samples(loom__compare_metric_of(doc, variant, metric), values);
 }
 
 /* Returns the number of counted samples. If a metric has fewer values, they cannot be assigned to blocks. */

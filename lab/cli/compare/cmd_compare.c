@@ -566,10 +566,10 @@ static int compare_results(const struct loom__cli *cli, struct loom__compare_arg
 	}
 	if (!status && !rc)
 		rc = loom__compare_figures(job, n, a->metric, a->metrics, a->allowed.at, a->allowed.n, &err);
-	if (!status && !rc && !saved)
+	if (!status && !rc && !saved) {
 		loom__compare_add_files(doc);
-	if (!status && !rc && !saved)
 		rc = loom__compare_same_environment(doc, a->allowed.at, a->allowed.n, &err);
+	}
 	if (!status && !rc && !saved) {
 		loom__compare_choices(doc);
 		loom__compare_add_warnings(doc);

@@ -18,7 +18,8 @@ size_t loom__factor_levels(const struct loom__view *view, size_t factor, const c
 	}
 	for (size_t v = 0; v < view->variants && listed.count < most; v++)
 		if (view->variant[v].level && view->variant[v].level[factor])
-			level[loom__names_add(&arena, &listed, view->variant[v].level[factor])] = view->variant[v].level[factor];
+			level[loom__names_add(&arena, &listed, view->variant[v].level[factor])] =
+			    view->variant[v].level[factor];
 	size_t n = listed.count;
 	loom__arena_free(&arena);
 	return n;
