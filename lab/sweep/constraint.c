@@ -29,8 +29,8 @@ static const char *take(const char *s, const char *stops, char *out)
 	return s;
 }
 
-static int find_factor(const char *key, const struct loom__factor *factor, size_t factors, size_t *at, const char *text,
-		       struct loom_error *err)
+static int find_factor(const char *key, const struct loom__factor *factor, size_t factors,
+		       size_t *at, const char *text, struct loom_error *err)
 {
 	struct loom__near near = {.word = key};
 	size_t n = strlen(key), ends = 0, end = 0;
@@ -49,8 +49,8 @@ static int find_factor(const char *key, const struct loom__factor *factor, size_
 				      LOOM__MEANT(near.name));
 }
 
-static int add_value(struct loom__constraint_term *t, const struct loom__factor *f, const char *value, const char *text,
-		     struct loom_error *err)
+static int add_value(struct loom__constraint_term *t, const struct loom__factor *f,
+		     const char *value, const char *text, struct loom_error *err)
 {
 	for (size_t i = 0; i < f->values; i++)
 		if (!strcmp(f->value[i], value)) {
@@ -62,18 +62,22 @@ static int add_value(struct loom__constraint_term *t, const struct loom__factor 
 				 "constraint '%.200s': %s has no value '%.80s'; did you mean "
 				 "'%.80s'?",
 				 text, f->key, value, near)
-		    : LOOM__FAIL(err, LOOM_EINVAL, "constraint '%.200s': %s has no value '%.80s'", text, f->key, value);
+		    : LOOM__FAIL(err, LOOM_EINVAL,
+				 "constraint '%.200s': %s has no value '%.80s'", text, f->key,
+				 value);
 }
 
 /* Parses one term "key=a|b", and moves *at to the character after it. `word` has room for the whole text. */
-static int parse_term(const char **at, const struct loom__factor *factor, size_t factors, char *word,
-		      struct loom__constraint *out, struct loom_error *err)
+static int parse_term(const char **at, const struct loom__factor *factor, size_t factors,
+		      char *word, struct loom__constraint *out, struct loom_error *err)
 {
 	struct loom__constraint_term *t = &out->term[out->terms];
 	const char *s = take(*at, "=,|", word);
 	if (*s != '=')
-		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "constraint '%.200s': not of the form 'key=value,key=value: reason'", out->text);
+		return LOOM__FAIL(
+		    err, LOOM_EINVAL,
+		    "constraint '%.200s': not of the form 'key=value,key=value: reason'",
+		    out->text);
 	int rc = find_factor(word, factor, factors, &t->factor, out->text, err);
 	if (rc)
 		return rc;
@@ -107,7 +111,7 @@ int loom__constraint_parse(const char *text, const char *name, int only, const s
 		struct loom__text reason = {0};
 		loom__text_add(&reason, "%s%s",
 			       *at || name ? ""
-			       : only      ? "--only "
+			       : only	   ? "--only "
 					   : "--skip ",
 			       *at    ? at
 			       : name ? name
@@ -130,7 +134,8 @@ void loom__constraint_free(struct loom__constraint *c)
 	*c = (struct loom__constraint){0};
 }
 
-const struct loom__constraint *loom__constraint_of(const struct loom__constraint *list, size_t n, const size_t *pick)
+const struct loom__constraint *loom__constraint_of(const struct loom__constraint *list, size_t n,
+						   const size_t *pick)
 {
 	for (size_t i = 0; i < n; i++) {
 		int all = 1;
