@@ -186,6 +186,23 @@ expect 2 'check, show or schema' "$G" config
 # Values are completed from the tables of options.
 [ "$("$G" complete --s run | tr '\n' ' ')" = '--set --samples ' ] || fail 'completion of run --s'
 [ "$("$G" complete --lo compare)" = --log ] || fail 'completion of compare --lo'
+completes() { # arguments: ANSWERS WORD BEFORE...
+	want=$1
+	shift
+	[ "$("$G" complete "$@" | tr '\n' ' ')" = "$want " ] || fail "completion of: $*: $("$G" complete "$@" | tr '\n' ' ')"
+}
+completes mgws mg describe
+completes 'sched_mgws' sched_m describe
+completes 'pareto' par report x.json --plot
+completes 'forest,lines' forest,li report x.json --plot
+completes 'column' c report x.json --width
+completes 'median' m compare x.ini --per-block
+completes 'scheduler.use=mgws,static' scheduler.use=mgws,st compare x.ini --vary
+completes 'cpu_seconds' cpu compare x.ini --metric
+completes 'seconds' sec report tests/data/result.json --metric
+completes '12a 12b' 12 papers wic
+completes 'table-3' tab papers gputn
+completes '--quiet' --q run x.ini --no-sweep
 expect 2 'devices' "$G" run conf/memset.ini --set run.devices=
 # The fixtures have the name term_NAME in their descriptors, and the name of a plug-in must match its file's name.
 for bad in abort major; do

@@ -216,6 +216,76 @@ expect 0 'fail-on' "$G" compare --help
 exec_conf "$tmp/none.ini" 'no-such-program-here'
 expect 4 'no-such-program-here' "$G" compare "$tmp/none.ini" "$tmp/a.ini" --spread 0
 
+# Metrics with a direction that the user declares are judged first: those that a program must print, and derived ones.
+for n in 1 2; do
+	exec_conf "$tmp/d$n.ini" "$tmp/timed 1.0$n $tmp/n$n"
+	echo 'metrics = "rate:more:x/s"' >>"$tmp/d$n.ini"
+done
+judged() { python3 -c 'import json,sys; print(*(c["metric"] for c in json.load(open(sys.argv[1]))["comparisons"]))' "$1"; }
+expect 0 '^  d2 is slower than d1 in rate: -0.9' "$G" compare "$tmp/d1.ini" "$tmp/d2.ini" --spread 0 --blocks 8 \
+	--samples-per-block 2 --margin 0.1% --json "$tmp/declared.json"
+[ "$(judged "$tmp/declared.json")" = 'rate seconds cpu_seconds' ] || fail 'declared metrics are judged first'
+"$G" compare "$tmp/a.ini" "$tmp/b.ini" $quick --blocks 8 --samples-per-block 2 --derive 'half = seconds / 2 [s, less], x = rate * 2' \
+	--json "$tmp/ab2.json"
+[ "$(judged "$tmp/ab2.json")" = 'half seconds cpu_seconds' ] || fail 'derived metrics with a direction are judged first'
+for n in 1 2; do "$G" run "$tmp/d$n.ini" --samples 8 --quiet --json "$tmp/d$n.json"; done
+"$G" compare "$tmp/d1.json" "$tmp/d2.json" --quiet --json "$tmp/declared2.json"
+[ "$(judged "$tmp/declared2.json")" = 'rate seconds cpu_seconds' ] || fail 'declared metrics of results'
+# A saved comparison is judged again by other metrics, margins and rules. A metric that it lacks is an error.
+expect 0 '^    b .* -2.9[0-9] % .* SLOWER' "$G" compare "$tmp/ab2.json" --metric rate --json "$tmp/again.json"
+[ "$(judged "$tmp/again.json")" = rate ] || fail 'a saved comparison is judged by --metric'
+expect 0 'EQUIVALENT within 5 %' "$G" compare "$tmp/ab2.json" --metric rate --margin 5%
+expect 5 "gate 'rate: slower > 1%' FAILED" "$G" compare "$tmp/ab2.json" --fail-on 'rate: slower > 1%'
+expect 2 "did you mean 'rate'" "$G" compare "$tmp/ab2.json" --metric rat
+expect 2 'no verdicts' "$G" compare "$tmp/w.json"
+expect 0 '. b . rate . .*SLOWER.* −2.9' "$G" report "$tmp/ab2.json" --metric rate
+! grep -qE '^. b . (half|seconds|cpu_seconds) ' "$tmp/out" || fail 'verdicts on metrics that --metric does not name'
+expect 0 '. b . third . .*SLOWER.* [+]3.0' "$G" report "$tmp/ab2.json" --derive 'third = seconds / 3 [s, less]' --metric third
+expect 0 'p .Holm' "$G" report "$tmp/ab2.json" --metric seconds,rate
+"$G" report "$tmp/ab2.json" --metric rate --plot forest -o "$tmp/rate.svg"
+grep -q '>rate against a, more is better<' "$tmp/rate.svg" && ! grep -q '>seconds against' "$tmp/rate.svg" ||
+	fail 'a plot shows the metrics that --metric names'
+# A certain difference that may be small is no conclusion, but the sentence names it. One within twice the margin is TRIVIAL.
+cat >"$tmp/steps" <<'SH'
+#!/bin/sh
+# The program prints a time of $1 to $1 + 7 * $2 milliseconds.
+n=$(cat "$3" 2>/dev/null || echo 0)
+echo $((n + 1)) >"$3"
+ms=$(($1 + n % 8 * $2))
+printf '{"seconds": %d.%03d}\n' $((ms / 1000)) $((ms % 1000))
+SH
+chmod +x "$tmp/steps"
+exec_conf "$tmp/same.ini" "$tmp/steps 1000 0 $tmp/n0"
+exec_conf "$tmp/wide.ini" "$tmp/steps 787 30 $tmp/n30"
+exec_conf "$tmp/little.ini" "$tmp/steps 1005 1 $tmp/n1005"
+steps='--spread 0 --blocks 8 --samples-per-block 1 --order random --warmup 0 --metric seconds'
+expect 0 'wide is faster than same in seconds, perhaps by less than 1 %: -10.8 % .-21.3 % .. -0.30 %' "$G" compare "$tmp/same.ini" \
+	"$tmp/wide.ini" $steps
+grep -qE '^    wide .* INCONCLUSIVE, about [0-9]+ more blocks' "$tmp/out" || fail 'a wide interval is no conclusion'
+expect 0 'little differs little from same in seconds: [+]0.85 %' "$G" compare "$tmp/same.ini" "$tmp/little.ini" $steps
+grep -qE '^    little .* TRIVIAL' "$tmp/out" || fail 'a difference within twice the margin'
+# What a forge shows has the outcome of the rules.
+expect 0 '' "$G" compare "$tmp/d1.json" "$tmp/d2.json" --quiet -o "$tmp/gate.md" --fail-on 'seconds: slower > 5%'
+grep -q '^- gate seconds: slower &gt; 5% .*\*\*holds\*\*' "$tmp/gate.md" || fail 'a rule that holds'
+expect 5 '' "$G" compare "$tmp/d1.json" "$tmp/d2.json" --quiet -o "$tmp/gate.md" -o "$tmp/gate.html" --fail-on '*: slower > 0.5%'
+grep -q '\*\*FAILED\*\*' "$tmp/gate.md" && grep -q 'Gate failed' "$tmp/gate.html" || fail 'a rule that fails'
+expect 0 '' "$G" compare "$tmp/a.ini" "$tmp/b.ini" $quick --blocks 4 --samples-per-block 2 --fail-on 'seconds: slower > 2%' \
+	-o "$tmp/gate.md" -o "$tmp/gate.html"
+grep -q '\*\*is undecided\*\*' "$tmp/gate.md" && grep -q 'with .--strict. it fails' "$tmp/gate.md" &&
+	grep -q 'Gate undecided' "$tmp/gate.html" || fail 'an undecided rule'
+# A picture without content is an error, which names the plots that the file has data for.
+expect 2 "ab2.json' has no data for lines; it has data for forest, runs, distribution" "$G" report "$tmp/ab2.json" --plot lines,forest \
+	-o "$tmp/empty.svg"
+expect 2 'has no data for forest' "$G" report tests/data/result.json --plot forest -o "$tmp/empty.svg"
+[ ! -e "$tmp/empty.svg" ] || fail 'an empty picture'
+expect 2 "d1.ini' is a conf: .gpuloom run .*d1.ini --json" "$G" report "$tmp/d1.ini"
+# A table for LaTeX: the verdicts, or the medians.
+expect 0 '^variant & metric & verdict & change & 95 .% interval' "$G" report "$tmp/ab2.json" -o - --format tex
+grep -qF '\begin{tabular}{lllrrrr}' "$tmp/out" && grep -qF 'cpu\_seconds' "$tmp/out" && grep -qF ' \% ' "$tmp/out" ||
+	fail 'a table for LaTeX'
+expect 0 '' "$G" report tests/data/sweep.jsonl -o "$tmp/sweep.tex"
+grep -q '^configuration & ' "$tmp/sweep.tex" && grep -qF '\bottomrule' "$tmp/sweep.tex" || fail 'a sweep for LaTeX'
+
 # The full product, isolated processes, and a report. ThreadSanitizer does not support a fork of a process with threads.
 if [ "${B##*/}" != thread ]; then
 "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1000,2000 --vary device.cpu.isolation=thread,process \

@@ -23,6 +23,13 @@ for picture in docs/pictures/*.svg; do
 	grep -Eq '<rect[^>]*class="paper"|<rect width="(100%|[0-9]+)" height="(100%|[0-9]+)" fill="#ffffff"' "$picture" ||
 		fail "$picture has no background"
 done
+# Pictures of reports are drawn by this version. If not: tools/pictures
+"$G" report tests/data/compare.json --plot forest -o "$tmp/now.svg" || fail 'a report'
+style() { sed -n '/^<style>/,/^<\/style>/p' "$1"; }
+for picture in $(grep -l '<g class="plot">' docs/pictures/*.svg); do
+	[ "$(style "$picture")" = "$(style "$tmp/now.svg")" ] || fail "$picture is of another version: run tools/pictures"
+done
+grep -q '>seconds against static, less is better<' docs/pictures/compare.svg || fail 'the picture of a comparison is of another version'
 # Each test is in the table of tests/README.md.
 for test in $(cd tests && ls test_*.c check-*.sh | sed 's/\.[a-z]*$//'); do
 	grep -o '`\(test_\|check-\)[a-z_*-]*`' tests/README.md | tr -d '\140' | while read -r row; do

@@ -18,8 +18,7 @@ struct loom__compare_metric {
 	int gate; /* 1: a rule of --fail-on uses the metric */
 };
 /* Parses a metric with an optional direction: "seconds" or "steals:less". */
-int loom__compare_metric_parse(const char *text, struct loom__compare_metric *out,
-			       struct loom_error *err);
+int loom__compare_metric_parse(const char *text, struct loom__compare_metric *out, struct loom_error *err);
 
 /* ---- document.c: creating documents ---------------------------------------------------------- */
 
@@ -31,15 +30,16 @@ struct loom__compare_about {
 };
 /* Returns a comparison without variants, whose start time is the present. */
 cJSON *loom__compare_document(const struct loom__compare_about *about);
+/* Adds to "design" how blocks are judged. */
+void loom__compare_add_rule(cJSON *design, const struct loom__compare_about *about);
 /* Adds a variant, and takes ownership of `result`. `varied` has the levels of --vary, or is NULL. */
-void loom__compare_add_variant(cJSON *doc, const char *name, const char *label,
-			       const cJSON *varied, cJSON *result);
+void loom__compare_add_variant(cJSON *doc, const char *name, const char *label, const cJSON *varied, cJSON *result);
 /* Adds design, schedule, status, environment and "quiet" of an interleaved run that ended with `code`. */
-void loom__compare_add_run(cJSON *doc, const struct loom__interleave *x, int code,
-			   const struct loom_error *error);
+void loom__compare_add_run(cJSON *doc, const struct loom__interleave *x, int code, const struct loom_error *error);
 /* Adds design, status and environment for results that were read from files. */
 void loom__compare_add_files(cJSON *doc);
-/* Copies the warnings of results of other programs, such as one that has only means, and those about throttled devices. */
+/* Copies the warnings of results of other programs, such as one that has only means, and those about throttled devices.
+ */
 void loom__compare_add_warnings(cJSON *doc);
 /* Adds the noise floor that a comparison of `blocks` blocks would have. `same` is an A/A comparison of the baseline. */
 void loom__compare_add_noise(cJSON *doc, const cJSON *same, uint32_t blocks);
@@ -49,24 +49,30 @@ void loom__compare_warn(cJSON *doc, const char *id, const char *fmt, ...) LOOM_P
 
 /* Adds "comparisons": each metric of each variant against the first variant. Holm's correction covers all comparisons.
  * Also adds warnings about unusual samples. */
-int loom__compare_judge(cJSON *doc, const struct loom__compare_metric *metric, size_t metrics,
-			struct loom_error *err);
+int loom__compare_judge(cJSON *doc, const struct loom__compare_metric *metric, size_t metrics, struct loom_error *err);
+
+/* Replaces the verdicts of a saved comparison by those on other metrics. The document is untrusted. about: confidence,
+ * margin and the rule for blocks; with it the outcomes of rules and bars are removed. NULL: as the document says.
+ * Returns LOOM_EINVAL if the document has no verdicts, as after a wrong result. */
+int loom__compare_again(cJSON *doc, const struct loom__compare_about *about, const struct loom__compare_metric *metric,
+			size_t metrics, struct loom_error *err);
 
 /* Adds "warnings" to a result: about other load on the machine, and unusual samples. */
 void loom__result_warn(cJSON *result);
 
 /* ---- values.c: reading documents ------------------------------------------------------------- */
 
-/* Lists the values of a metric in the counted samples of a variant, in run order. Returns their number. The caller
- * frees *values. */
+/* List the values of a metric in the counted samples of a result or of a variant, in run order. They return their
+ * number. The caller frees *values. */
+size_t loom__compare_samples(const cJSON *metric, double **values);
 size_t loom__compare_values(const cJSON *doc, size_t variant, const char *metric, double **values);
 /* Lists one value for each complete block. Several blocks that share an opening of the stack count as one block. The
  * value is the median of the block, because a sample that another program interrupts takes a time slice longer. If
  * "per_block" of the design is "best" and the metric has a direction, the value is the best sample instead, which shows
  * the undisturbed performance. Returns LOOM_ENOENT if a sample lacks the metric, and LOOM_EINVAL if a value is not
  * positive or the run was not interleaved. The caller frees *figure. */
-int loom__compare_blocks(const cJSON *doc, size_t variant, const char *metric,
-			 enum loom_better better, double **figure, size_t *blocks);
+int loom__compare_blocks(const cJSON *doc, size_t variant, const char *metric, enum loom_better better, double **figure,
+			 size_t *blocks);
 /* Returns the direction of a metric, taken from the first variant that gives a direction. */
 enum loom_better loom__compare_better(const cJSON *doc, const char *metric);
 /* loom__compare_variants() returns the number of variants. loom__compare_variant() returns a variant by its index. */
@@ -78,11 +84,10 @@ const cJSON *loom__compare_metric_of(const cJSON *doc, size_t variant, const cha
 
 /* ---- comparable.c -------------------------------------------------------------------------------- */
 
-/* Compares the environments of all variants with the environment of the first variant, with the facts that devices report. A
- * fact that only one of two results has differs if both jobs have used a GPU. A difference in a fact that
+/* Compares the environments of all variants with the environment of the first variant, with the facts that devices
+ * report. A fact that only one of two results has differs if both jobs have used a GPU. A difference in a fact that
  * `allowed` names becomes a warning. If there is any other difference, returns LOOM_EINVAL with a description. */
-int loom__compare_same_environment(cJSON *doc, const char *const *allowed, size_t n,
-				   struct loom_error *err);
+int loom__compare_same_environment(cJSON *doc, const char *const *allowed, size_t n, struct loom_error *err);
 /* Warns if a plug-in made another choice in a variant than in the first variant (`choices` of results). */
 void loom__compare_choices(cJSON *doc);
 

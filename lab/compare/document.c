@@ -12,6 +12,14 @@
 #include "facts/facts.h"
 #include "facts/must.h"
 
+void loom__compare_add_rule(cJSON *design, const struct loom__compare_about *about)
+{
+	loom__json_add_number(design, "confidence", about->confidence);
+	loom__json_add_number(design, "alpha", 1 - about->confidence);
+	loom__json_add_number(design, "margin", about->margin);
+	loom__json_add_text(design, "per_block", about->best ? "best" : "median");
+}
+
 cJSON *loom__compare_document(const struct loom__compare_about *about)
 {
 	cJSON *doc = cJSON_CreateObject(), *o;
@@ -23,11 +31,7 @@ cJSON *loom__compare_document(const struct loom__compare_about *about)
 	loom__build_revision(o);
 	loom__json_add_time(doc, "started", time(NULL));
 	loom__command_line(doc, about->argc, about->argv);
-	o = loom__json_add_object(doc, "design");
-	loom__json_add_number(o, "confidence", about->confidence);
-	loom__json_add_number(o, "alpha", 1 - about->confidence);
-	loom__json_add_number(o, "margin", about->margin);
-	loom__json_add_text(o, "per_block", about->best ? "best" : "median");
+	loom__compare_add_rule(loom__json_add_object(doc, "design"), about);
 	loom__json_add_array(doc, "variants");
 	loom__json_add_array(doc, "warnings");
 	loom__json_add_null(doc, "noise");
@@ -36,18 +40,19 @@ cJSON *loom__compare_document(const struct loom__compare_about *about)
 
 void loom__compare_warn(cJSON *doc, const char *id, const char *fmt, ...)
 {
-	char text[600];
+	char *text = NULL;
 	va_list args;
 	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
+	if (vasprintf(&text, fmt, args) < 0)
+		loom__must(NULL);
 	va_end(args);
 	cJSON *o = loom__json_append_object(cJSON_GetObjectItemCaseSensitive(doc, "warnings"));
 	loom__json_add_text(o, "id", id);
 	loom__json_add_text(o, "text", text);
+	free(text);
 }
 
-void loom__compare_add_variant(cJSON *doc, const char *name, const char *label,
-			       const cJSON *varied, cJSON *result)
+void loom__compare_add_variant(cJSON *doc, const char *name, const char *label, const cJSON *varied, cJSON *result)
 {
 	cJSON *o = loom__json_append_object(cJSON_GetObjectItemCaseSensitive(doc, "variants"));
 	loom__json_add_text(o, "name", name);
@@ -82,17 +87,15 @@ static void add_environment(cJSON *doc)
 			struct loom__text was = {0}, is = {0};
 			loom__environment_text(a, &was);
 			loom__environment_text(b, &is);
-			loom__compare_warn(doc, "environment_changed",
-					   "%s changed during the run: %.200s, then %.200s", *fact,
-					   loom__must_text(&was), loom__must_text(&is));
+			loom__compare_warn(doc, "environment_changed", "%s changed during the run: %.200s, then %.200s",
+					   *fact, loom__must_text(&was), loom__must_text(&is));
 			loom__text_free(&was);
 			loom__text_free(&is);
 		}
 	}
 }
 
-void loom__compare_add_run(cJSON *doc, const struct loom__interleave *x, int code,
-			  const struct loom_error *error)
+void loom__compare_add_run(cJSON *doc, const struct loom__interleave *x, int code, const struct loom_error *error)
 {
 	const struct loom__design *d = &x->design;
 	cJSON *design = cJSON_GetObjectItemCaseSensitive(doc, "design");
@@ -124,8 +127,7 @@ void loom__compare_add_run(cJSON *doc, const struct loom__interleave *x, int cod
 		    "all blocks share one opening: its effects, such as the placement of memory, count as a "
 		    "difference");
 	if (x->out_of_budget)
-		loom__compare_warn(doc, "budget", "the budget was used up after %u of %u blocks", x->blocks,
-				   d->blocks);
+		loom__compare_warn(doc, "budget", "the budget was used up after %u of %u blocks", x->blocks, d->blocks);
 	add_environment(doc);
 }
 
@@ -154,16 +156,15 @@ void loom__compare_add_files(cJSON *doc)
 	cJSON *reasons = cJSON_CreateArray();
 	size_t disturbed = 0;
 	for (size_t v = 0; v < loom__compare_variants(doc); v++) {
-		const cJSON *e = loom__json_object(
-			loom__json_object(loom__compare_variant(doc, v), "result"), "environment");
+		const cJSON *e =
+		    loom__json_object(loom__json_object(loom__compare_variant(doc, v), "result"), "environment");
 		cJSON *own = cJSON_CreateArray(), *reason;
-		disturbed += loom__environment_disturbed(loom__json_object(e, "before"),
-							 loom__json_object(e, "after"), own);
+		disturbed +=
+		    loom__environment_disturbed(loom__json_object(e, "before"), loom__json_object(e, "after"), own);
 		cJSON_ArrayForEach(reason, own)
 		{
 			char text[400];
-			snprintf(text, sizeof(text), "%.100s: %s", loom__compare_label(doc, v),
-				 reason->valuestring);
+			snprintf(text, sizeof(text), "%.100s: %s", loom__compare_label(doc, v), reason->valuestring);
 			loom__json_append_text(reasons, text);
 		}
 		cJSON_Delete(own);
@@ -183,14 +184,14 @@ void loom__compare_add_warnings(cJSON *doc)
 		cJSON_ArrayForEach(w, loom__json_list(result, "warnings"))
 		{
 			if (foreign || !strcmp(loom__json_text(w, "id"), "throttled"))
-				loom__compare_warn(doc, loom__json_text(w, "id"), "%.100s: %.400s", loom__compare_label(doc, v),
-						   loom__json_text(w, "text"));
+				loom__compare_warn(doc, loom__json_text(w, "id"), "%.100s: %.400s",
+						   loom__compare_label(doc, v), loom__json_text(w, "text"));
 		}
 	}
 }
 
-/* Computes the noise floor from the spread between blocks of `same`. The floor is inversely proportional to the square root of
- * the number of blocks. */
+/* Computes the noise floor from the spread between blocks of `same`. The floor is inversely proportional to the square
+ * root of the number of blocks. */
 void loom__compare_add_noise(cJSON *doc, const cJSON *same, uint32_t blocks)
 {
 	cJSON *noise = cJSON_CreateArray();
@@ -216,11 +217,9 @@ void loom__compare_add_noise(cJSON *doc, const cJSON *same, uint32_t blocks)
 		loom__json_add_text(o, "metric", metric);
 		static const char *const keys[] = {"effect", "low", "high"};
 		for (size_t k = 0; k < LOOM__COUNT(keys); k++)
-			loom__json_add_copy(o, keys[k],
-					    cJSON_GetObjectItemCaseSensitive(c, keys[k]));
+			loom__json_add_copy(o, keys[k], cJSON_GetObjectItemCaseSensitive(c, keys[k]));
 		double floor = log1p(loom__stats_detectable(&s, alpha));
-		loom__json_add_number(o, "floor",
-					expm1(floor * sqrt((double)n / (double)(blocks ? blocks : 1))));
+		loom__json_add_number(o, "floor", expm1(floor * sqrt((double)n / (double)(blocks ? blocks : 1))));
 		if (!strcmp(word, "FASTER") || !strcmp(word, "SLOWER"))
 			loom__compare_warn(doc, "same_differs",
 					   "%s: the baseline differs from itself here: do not trust a "

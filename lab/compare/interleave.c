@@ -8,8 +8,8 @@
 
 /* The pause before each sample. Workers of the previous variant spin for a while before they sleep (the CPU device: 50
  * us by default). In this time they would take CPU time from the sample. */
-#define SETTLE_NS 200000
-#define OPENINGS_NS 60000000000u
+#define SETTLE_NS      200000
+#define OPENINGS_NS    60000000000u
 #define OPENINGS_LEAST 10u
 
 void loom__interleave_stop(struct loom__interleave *x)
@@ -51,8 +51,7 @@ static int execute(struct loom__interleave *x, unsigned arm, int warmup, struct 
 	static const struct timespec settle = {.tv_nsec = SETTLE_NS};
 	struct loom__arm *a = &x->arm[arm];
 	if (stopped(x))
-		return LOOM__FAIL(err, LOOM_EINTR, "interrupted after %u of %u blocks", x->blocks,
-				  x->design.blocks);
+		return LOOM__FAIL(err, LOOM_EINTR, "interrupted after %u of %u blocks", x->blocks, x->design.blocks);
 	/* A variant without a GPU may be a program that uses one (workload exec). */
 	int holds = loom__holds_gpu(a->stack), rc = release_gpu(x, holds ? a->stack : NULL, err);
 	if (holds && !rc) {
@@ -112,8 +111,7 @@ static void await_turn(const struct loom__interleave *x, uint32_t number)
 	uint64_t due = x->began_ns + x->design.spread_ns / x->design.blocks * number, now;
 	while ((now = loom__now_ns()) < due && !stopped(x)) {
 		uint64_t left = due - now;
-		struct timespec t = {.tv_sec = (time_t)(left / 1000000000u),
-				     .tv_nsec = (long)(left % 1000000000u)};
+		struct timespec t = {.tv_sec = (time_t)(left / 1000000000u), .tv_nsec = (long)(left % 1000000000u)};
 		nanosleep(&t, NULL); /* a signal ends the sleep */
 	}
 }
@@ -151,8 +149,8 @@ static int warm_all(struct loom__interleave *x, struct loom_error *err)
 }
 
 /* Opens all stacks again, in random order. All stacks are closed before the first is opened, so that any variant can
- * get the memory of any other variant. The kernel that holds a GPU ends first, because drivers wait for kernels when they
- * free memory, also that of another stack. */
+ * get the memory of any other variant. The kernel that holds a GPU ends first, because drivers wait for kernels when
+ * they free memory, also that of another stack. */
 static int reopen_all(struct loom__interleave *x, uint32_t number, unsigned *order, struct loom_error *err)
 {
 	int rc = release_gpu(x, NULL, err);
@@ -173,9 +171,9 @@ static uint32_t choose_per_block(const struct loom__interleave *x)
 	if (!warmups || !gone)
 		return LOOM__PER_BLOCK_LEAST;
 	uint64_t fit = d->spread_ns / d->blocks / x->arms * warmups / gone;
-	return fit < LOOM__PER_BLOCK_LEAST ? LOOM__PER_BLOCK_LEAST :
-	       fit > LOOM__PER_BLOCK_MOST  ? LOOM__PER_BLOCK_MOST :
-					     (uint32_t)fit & ~1u;
+	return fit < LOOM__PER_BLOCK_LEAST  ? LOOM__PER_BLOCK_LEAST
+	       : fit > LOOM__PER_BLOCK_MOST ? LOOM__PER_BLOCK_MOST
+					    : (uint32_t)fit & ~1u;
 }
 
 int loom__interleave_run(struct loom__interleave *x, struct loom_error *err)

@@ -9,8 +9,7 @@
 #include "facts/environment.h"
 #include "facts/must.h"
 
-int loom__compare_metric_parse(const char *text, struct loom__compare_metric *out,
-			       struct loom_error *err)
+int loom__compare_metric_parse(const char *text, struct loom__compare_metric *out, struct loom_error *err)
 {
 	const char *colon = strchr(text, ':');
 	size_t n = colon ? (size_t)(colon - text) : strlen(text);
@@ -20,9 +19,9 @@ int loom__compare_metric_parse(const char *text, struct loom__compare_metric *ou
 	memcpy(out->name, text, n);
 	if (!colon)
 		return 0;
-	out->better = !strcmp(colon + 1, "more") ? LOOM_BETTER_MORE :
-		      !strcmp(colon + 1, "less") ? LOOM_BETTER_LESS :
-						   LOOM_BETTER_NONE;
+	out->better = !strcmp(colon + 1, "more")   ? LOOM_BETTER_MORE
+		      : !strcmp(colon + 1, "less") ? LOOM_BETTER_LESS
+						   : LOOM_BETTER_NONE;
 	if (out->better)
 		return 0;
 	return LOOM__FAIL(err, LOOM_EINVAL, "'%s': expected more or less after the colon", text);
@@ -53,8 +52,7 @@ static void explain(struct pair *p, const cJSON *doc, int rc)
 {
 	size_t lacking = loom__compare_metric_of(doc, 0, p->metric->name) ? p->variant : 0;
 	if (rc == LOOM_ENOENT)
-		snprintf(p->note, sizeof(p->note), "not in all samples of %s",
-			 loom__compare_label(doc, lacking));
+		snprintf(p->note, sizeof(p->note), "not in all samples of %s", loom__compare_label(doc, lacking));
 	else if (rc == LOOM_EINVAL)
 		snprintf(p->note, sizeof(p->note), "no ratios: some values are not positive");
 	else
@@ -113,15 +111,14 @@ static const char *verdict(const struct pair *p, double p_holm, double margin, d
 {
 	if (!p->known || !p->better)
 		return loom__stats_verdict_name(LOOM__STATS_INCONCLUSIVE);
-	enum loom__stats_better better =
-		p->better == LOOM_BETTER_MORE ? LOOM__STATS_MORE : LOOM__STATS_LESS;
+	enum loom__stats_better better = p->better == LOOM_BETTER_MORE ? LOOM__STATS_MORE : LOOM__STATS_LESS;
 	return loom__stats_verdict_name(loom__stats_judge(&p->c, p_holm, better, margin, alpha));
 }
 
 /* Appends the result of one comparison. `family` is the number of comparisons that share alpha. `share` is the number
  * of blocks that the statistics count as one block. */
-static void add_comparison(cJSON *list, const struct pair *p, double p_holm, size_t family, double share,
-			   double margin, double alpha)
+static void add_comparison(cJSON *list, const struct pair *p, double p_holm, size_t family, double share, double margin,
+			   double alpha)
 {
 	cJSON *o = loom__json_append_object(list), *notes;
 	const char *word = verdict(p, p_holm, margin, alpha);
@@ -154,40 +151,49 @@ static void add_comparison(cJSON *list, const struct pair *p, double p_holm, siz
 		loom__json_append_text(notes, p->note);
 	if (p->known && !p->better)
 		loom__json_append_text(notes, "the better direction is not known");
-	loom__json_add(o, "ratios",
-			      p->ratio ? cJSON_CreateDoubleArray(p->ratio, (int)p->c.n) :
-					 cJSON_CreateArray());
+	loom__json_add(o, "ratios", p->ratio ? cJSON_CreateDoubleArray(p->ratio, (int)p->c.n) : cJSON_CreateArray());
 }
 
-/* Adds warnings about unusual samples to doc. x[n] are in run order. `more` names what the user should increase. */
-static void look_at(cJSON *doc, const char *metric, const char *label, const char *more, const double *x, size_t n)
+/* Adds warnings about unusual samples to doc, and the number of outliers to `far`. x[n] are in run order. `more` names what the
+ * user should increase. */
+static void look_at(cJSON *doc, const char *metric, const char *label, const char *more, const double *x, size_t n,
+		    struct loom__text *far)
 {
 	double *sorted = NULL, z;
 	struct loom__stats_modes modes;
 	if (n < 10 || loom__stats_sorted(x, n, &sorted))
 		return;
-	size_t far = loom__stats_far_out(sorted, n);
-	if (far)
-		loom__compare_warn(doc, "far_out", "%s: %zu of %zu samples of %s are outliers "
-						   "(kept)",
-				   metric, far, n, label);
+	size_t out = loom__stats_far_out(sorted, n);
+	if (out)
+		loom__text_add(far, far->length ? ", %zu of %zu of %s" : "%zu of %zu samples of %s", out, n, label);
 	if (!loom__stats_first(x, n, &z) && fabs(z) > LOOM__STATS_FIRST_UNUSUAL)
 		loom__compare_warn(doc, "first_sample",
 				   "%s: the first sample of %s differs from the others: more %s may help", metric,
 				   label, more);
 	if (!loom__stats_modes(x, n, &modes) && modes.two)
-		loom__compare_warn(doc, "two_modes",
-				   "%s: the samples of %s form two groups, %zu low and %zu high",
+		loom__compare_warn(doc, "two_modes", "%s: the samples of %s form two groups, %zu low and %zu high",
 				   metric, label, modes.lower, n - modes.lower);
 	free(sorted);
 }
 
-static void look(cJSON *doc, size_t variant, const char *metric)
+/* Adds a warning for all outliers of a metric, and frees `far`. */
+static void warn_far(cJSON *doc, const char *metric, struct loom__text *far)
 {
-	double *x;
-	size_t n = loom__compare_values(doc, variant, metric, &x);
-	look_at(doc, metric, loom__compare_label(doc, variant), "--warmup", x, n);
-	free(x);
+	if (far->length)
+		loom__compare_warn(doc, "far_out", "%s: %s are outliers (kept)", metric, loom__must_text(far));
+	loom__text_free(far);
+}
+
+static void look(cJSON *doc, const char *metric)
+{
+	struct loom__text far = {0};
+	for (size_t v = 0; v < loom__compare_variants(doc); v++) {
+		double *x;
+		size_t n = loom__compare_values(doc, v, metric, &x);
+		look_at(doc, metric, loom__compare_label(doc, v), "--warmup", x, n, &far);
+		free(x);
+	}
+	warn_far(doc, metric, &far);
 }
 
 void loom__result_warn(cJSON *result)
@@ -202,15 +208,12 @@ void loom__result_warn(cJSON *result)
 	}
 	cJSON_Delete(reasons);
 	for (size_t i = 0; i < LOOM__COUNT(metric); i++) {
-		const cJSON *list =
-		    loom__json_list(loom__json_object(loom__json_object(result, "metrics"), metric[i]), "samples");
-		size_t n = 0;
-		double *x = loom__must(calloc(loom__json_length(list) + 1, sizeof(*x)));
-		cJSON_ArrayForEach(o, list)
-		{
-			x[n++] = loom__json_double(o);
-		}
-		look_at(result, metric[i], "this run", "warm-up, [run] warmup,", x, n);
+		struct loom__text far = {0};
+		double *x;
+		size_t n =
+		    loom__compare_samples(loom__json_object(loom__json_object(result, "metrics"), metric[i]), &x);
+		look_at(result, metric[i], "this run", "warm-up, [run] warmup,", x, n, &far);
+		warn_far(result, metric[i], &far);
 		free(x);
 	}
 }
@@ -223,8 +226,7 @@ static int is_new(const struct loom__compare_metric *metric, size_t i)
 	return 1;
 }
 
-int loom__compare_judge(cJSON *doc, const struct loom__compare_metric *metric, size_t metrics,
-			struct loom_error *err)
+int loom__compare_judge(cJSON *doc, const struct loom__compare_metric *metric, size_t metrics, struct loom_error *err)
 {
 	const cJSON *design = loom__json_object(doc, "design");
 	double margin = loom__json_number(design, "margin"), level = loom__json_number(design, "confidence");
@@ -240,8 +242,7 @@ int loom__compare_judge(cJSON *doc, const struct loom__compare_metric *metric, s
 			struct pair *one = &pair[n++];
 			*one = (struct pair){.metric = &metric[m], .variant = v};
 			describe(doc, one);
-			int failed = paired ? compare_paired(doc, one, level) :
-					      compare_unpaired(doc, one, level);
+			int failed = paired ? compare_paired(doc, one, level) : compare_unpaired(doc, one, level);
 			one->known = !failed;
 			if (failed)
 				explain(one, doc, failed);
@@ -253,14 +254,45 @@ int loom__compare_judge(cJSON *doc, const struct loom__compare_metric *metric, s
 	size_t next = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (!rc)
-			add_comparison(list, &pair[i], pair[i].known ? p[next++] : 1, known ? known : 1,
-				       share, margin, 1 - level);
+			add_comparison(list, &pair[i], pair[i].known ? p[next++] : 1, known ? known : 1, share, margin,
+				       1 - level);
 		free(pair[i].ratio);
 	}
 	for (size_t m = 0; m < metrics && !rc; m++)
-		for (size_t v = 0; v < variants && is_new(metric, m); v++)
-			look(doc, v, metric[m].name);
+		if (is_new(metric, m))
+			look(doc, metric[m].name);
 	free(pair);
 	free(p);
 	return rc;
+}
+
+/* Sets how a saved comparison is judged, as a new one with these options would be. */
+static void set_design(cJSON *design, const struct loom__compare_about *about)
+{
+	static const char *const key[] = {"confidence", "alpha", "margin", "per_block"};
+	for (size_t i = 0; i < LOOM__COUNT(key); i++)
+		cJSON_DeleteItemFromObjectCaseSensitive(design, key[i]);
+	loom__compare_add_rule(design, about);
+}
+
+int loom__compare_again(cJSON *doc, const struct loom__compare_about *about, const struct loom__compare_metric *metric,
+			size_t metrics, struct loom_error *err)
+{
+	static const char *const of_judge[] = {"comparisons", "gate", "bars"};
+	cJSON *warnings = cJSON_GetObjectItemCaseSensitive(doc, "warnings"),
+	      *w = cJSON_IsArray(warnings) ? warnings->child : NULL;
+	if (!loom__json_length(loom__json_list(doc, "comparisons")) || !loom__json_object(doc, "design") ||
+	    !cJSON_IsArray(warnings))
+		return LOOM__FAIL(err, LOOM_EINVAL, "this comparison has no verdicts, so it has no blocks to judge");
+	for (cJSON *next; w; w = next) { /* those of look_at() */
+		const char *id = loom__json_text(w, "id");
+		next = w->next;
+		if (!strcmp(id, "far_out") || !strcmp(id, "first_sample") || !strcmp(id, "two_modes"))
+			cJSON_Delete(cJSON_DetachItemViaPointer(warnings, w));
+	}
+	if (about)
+		set_design(cJSON_GetObjectItemCaseSensitive(doc, "design"), about);
+	for (size_t i = 0; i < (about ? LOOM__COUNT(of_judge) : 1); i++)
+		cJSON_DeleteItemFromObjectCaseSensitive(doc, of_judge[i]);
+	return loom__compare_judge(doc, metric, metrics, err);
 }

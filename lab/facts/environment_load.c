@@ -25,8 +25,7 @@ static void add_pressure(cJSON *facts, const char *what)
 	snprintf(path, sizeof(path), "/proc/pressure/%s", what);
 	if (loom__fact_read(path, text, sizeof(text), why))
 		goto none;
-	if (sscanf(text, "some avg10=%lf avg60=%lf avg300=%lf total=%lf", &avg10, &avg60, &avg300,
-		   &total) != 4) {
+	if (sscanf(text, "some avg10=%lf avg60=%lf avg300=%lf total=%lf", &avg10, &avg60, &avg300, &total) != 4) {
 		snprintf(why, sizeof(why), "%s: cannot be parsed", path);
 		goto none;
 	}
@@ -51,8 +50,8 @@ int loom__cpu_seconds(double *busy, double *idle, double *steal, char why[200])
 	why = why ? why : own;
 	if (loom__fact_read("/proc/stat", text, sizeof(text), why))
 		return -1;
-	if (tick <= 0 || sscanf(text, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &t[USER], &t[NICE], &t[SYSTEM],
-				&t[IDLE], &t[IOWAIT], &t[IRQ], &t[SOFTIRQ], &t[STEAL]) != STATES) {
+	if (tick <= 0 || sscanf(text, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &t[USER], &t[NICE], &t[SYSTEM], &t[IDLE],
+				&t[IOWAIT], &t[IRQ], &t[SOFTIRQ], &t[STEAL]) != STATES) {
 		snprintf(why, 200, "/proc/stat: cannot be parsed");
 		return -1;
 	}
@@ -162,8 +161,7 @@ size_t loom__environment_disturbed(const cJSON *before, const cJSON *after, cJSO
 	struct loom__activity a;
 	loom__environment_activity(before, after, &a);
 	size_t n = reason(reasons, a.others, 0.05, "other programs used %.0f %% of the CPU time");
-	n += reason(reasons, a.steal, 0.005,
-		    "the hypervisor gave %.1f %% of the CPU time to others (steal)");
+	n += reason(reasons, a.steal, 0.005, "the hypervisor gave %.1f %% of the CPU time to others (steal)");
 	n += reason(reasons, a.cpu, 0.10,
 		    "tasks waited for a core during %.0f %% of the time (pressure stall information)");
 	n += reason(reasons, a.memory, 0.01,

@@ -152,8 +152,7 @@ static void add_mitigations(cJSON *facts)
 	}
 	free(list);
 	loom__text_add(&all, "%s%s%s%s%s", open.at ? "vulnerable: " : "", loom__must_text(&open),
-		       open.at && closed.at ? "; " : "", closed.at ? "mitigated: " : "",
-		       loom__must_text(&closed));
+		       open.at && closed.at ? "; " : "", closed.at ? "mitigated: " : "", loom__must_text(&closed));
 	const char *text = loom__must_text(&all);
 	loom__json_add_text(facts, "mitigations", *text ? text : "not affected");
 	loom__text_free(&open);
@@ -208,8 +207,7 @@ void loom__environment_machine(cJSON *facts)
 	add_chosen(facts, "huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled");
 	add_aslr(facts);
 	add_mitigations(facts);
-	loom__fact_file(facts, "clocksource",
-			"/sys/devices/system/clocksource/clocksource0/current_clocksource");
+	loom__fact_file(facts, "clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource");
 	add_virtualisation(facts);
 	if (uname(&u)) {
 		loom__fact_none(facts, "kernel", "%s", strerror(errno));

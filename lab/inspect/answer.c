@@ -36,17 +36,14 @@ static int answer_identity(const char *path, int fd)
 	return 0;
 }
 
-void loom__answer_row(int fd, const char *topic, const char *state, const char *found,
-		      const char *fix)
+void loom__answer_row(int fd, const char *topic, const char *state, const char *found, const char *fix)
 {
 	const char *field[] = {topic, state, found, fix};
 	for (size_t i = 0; i < LOOM__COUNT(field); i++)
-		loom__child_answer(fd, field[i] ? field[i] : "",
-				   field[i] ? strlen(field[i]) + 1 : 1);
+		loom__child_answer(fd, field[i] ? field[i] : "", field[i] ? strlen(field[i]) + 1 : 1);
 }
 
-static void write_row(struct loom_doctor *out, const char *topic, const char *state,
-		      const char *found, const char *fix)
+static void write_row(struct loom_doctor *out, const char *topic, const char *state, const char *found, const char *fix)
 {
 	loom__answer_row(*(int *)out->ctx, topic, state, found, fix);
 }

@@ -26,15 +26,13 @@ const char *loom__cause(const char *path, const char *sentence)
 {
 	const char *file = loom__shown(path);
 	size_t n = strlen(file);
-	return !strncmp(sentence, file, n) && !strncmp(sentence + n, ": ", 2) ? sentence + n + 2
-									      : sentence;
+	return !strncmp(sentence, file, n) && !strncmp(sentence + n, ": ", 2) ? sentence + n + 2 : sentence;
 }
 
 static void keep_fault(struct loom__candidate *c, const struct loom_error *e)
 {
 	/* A long message may be cut, because the file name is printed beside it. */
-	snprintf(c->fault, sizeof(c->fault), "%.*s", (int)sizeof(c->fault) - 1,
-		 loom__cause(c->path, e->text));
+	snprintf(c->fault, sizeof(c->fault), "%.*s", (int)sizeof(c->fault) - 1, loom__cause(c->path, e->text));
 	loom__clean(c->fault, sizeof(c->fault));
 }
 
@@ -57,8 +55,7 @@ static void note_shadow(const struct loom__candidates *all, struct loom__candida
 				 loom__shown(all->list[i].path));
 }
 
-static int add(struct loom__candidates *all, const char *folder, const char *name,
-	       struct loom_error *err)
+static int add(struct loom__candidates *all, const char *folder, const char *name, struct loom_error *err)
 {
 	char path[PATH_MAX];
 	int n = snprintf(path, sizeof(path), "%s/%s", folder, name);
@@ -87,8 +84,8 @@ static int scan_folder(struct loom__candidates *all, const char *folder, struct 
 	struct dirent **entry;
 	int n = scandir(folder, &entry, looks_like_plugin, alphasort);
 	if (n < 0)
-		return LOOM__FAIL(err, LOOM_EIO, "%s: cannot list this plug-in folder: %s",
-				  loom__shown(folder), strerror(errno));
+		return LOOM__FAIL(err, LOOM_EIO, "%s: cannot list this plug-in folder: %s", loom__shown(folder),
+				  strerror(errno));
 	int rc = 0;
 	for (int i = 0; i < n; i++) {
 		if (!rc)
@@ -99,8 +96,7 @@ static int scan_folder(struct loom__candidates *all, const char *folder, struct 
 	return rc;
 }
 
-int loom__candidates_scan(const struct loom__search *s, struct loom__candidates *out,
-			  struct loom_error *err)
+int loom__candidates_scan(const struct loom__search *s, struct loom__candidates *out, struct loom_error *err)
 {
 	struct loom__candidates all = {0};
 	int rc = 0;

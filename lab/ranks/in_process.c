@@ -24,8 +24,9 @@ struct loom__threads {
 	pthread_mutex_t lock;
 	pthread_cond_t met;
 	uint32_t turn, came; /* number of completed exchanges; number of ranks that have arrived at the next one */
-	uint32_t first;	     /* the rank that was first to arrive */
-	/* size in bytes of the contribution of rank `first`; the contributions of all other ranks must have the same size */
+	uint32_t first;      /* the rank that was first to arrive */
+	/* size in bytes of the contribution of rank `first`; the contributions of all other ranks must have the same
+	 * size */
 	size_t bytes;
 	/* buffers of even and odd exchanges: while ranks read one buffer, the next exchange may fill the other */
 	char *data[2];
@@ -150,12 +151,8 @@ int loom__threads_begin(uint32_t ranks, loom__rank_fn *run, void *arg, struct lo
 	for (uint32_t r = 0; r < ranks; r++) {
 		struct thread_rank *me = &t->rank[r];
 		me->all = t;
-		me->ranks = (struct loom_ranks){.size = sizeof(me->ranks),
-						.rank = r,
-						.ranks = ranks,
-						.self = me,
-						.allgather = allgather,
-						.job = t};
+		me->ranks = (struct loom_ranks){
+		    .size = sizeof(me->ranks), .rank = r, .ranks = ranks, .self = me, .allgather = allgather, .job = t};
 	}
 	int rc = start(t, err);
 	if (rc)

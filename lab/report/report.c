@@ -7,19 +7,18 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const loom__report_format_name[] = {"html", "md", "csv", "svg", "json", "png", "pdf", "xml", NULL};
-const char *const loom__plot_name[] = {"forest",  "runs", "distribution", "effects", "pareto",
-				       "workers", "lines", "bars", "heat", NULL};
+const char *const loom__report_format_name[] = {"html", "md", "csv", "svg", "json", "png", "pdf", "xml", "tex", NULL};
+const char *const loom__plot_name[] = {"forest", "runs", "distribution", "pareto", "workers",
+				       "lines",  "bars", "heat",         NULL};
 const char *const loom__show_name[] = {"value", "ratio", "speed-up", "efficiency", NULL};
 const char *const loom__width_name[] = {"page", "column", NULL};
 const char *const loom__axes_name[] = {"linear", "log-x", "log-y", "log", NULL};
 
 enum loom__report_format loom__report_format_named(const char *name)
 {
-	static const char *const other[] = {"htm", "markdown", "", "", "", "", "", "junit"};
+	static const char *const other[] = {"htm", "markdown", "", "", "", "", "", "junit", "latex"};
 	for (int i = 0; i < LOOM__REPORT_FORMATS; i++)
-		if (loom__same(name, loom__report_format_name[i]) ||
-		    (*other[i] && loom__same(name, other[i])))
+		if (loom__same(name, loom__report_format_name[i]) || (*other[i] && loom__same(name, other[i])))
 			return (enum loom__report_format)i;
 	return LOOM__REPORT_FORMATS;
 }
@@ -27,8 +26,7 @@ enum loom__report_format loom__report_format_named(const char *name)
 enum loom__report_format loom__report_format_of(const char *path)
 {
 	const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
-	return dot && (!slash || slash < dot) ? loom__report_format_named(dot + 1)
-					      : LOOM__REPORT_FORMATS;
+	return dot && (!slash || slash < dot) ? loom__report_format_named(dot + 1) : LOOM__REPORT_FORMATS;
 }
 
 int loom__report_plots(const char *list, unsigned *plots, struct loom_error *err)
@@ -43,7 +41,7 @@ int loom__report_plots(const char *list, unsigned *plots, struct loom_error *err
 			return LOOM__FAIL(
 			    err, LOOM_EINVAL, "no plot '%s'; %s%s", name,
 			    near ? "did you mean "
-				 : "choose from forest, runs, distribution, effects, pareto, workers, lines, bars, heat",
+				 : "choose from forest, runs, distribution, pareto, workers, lines, bars, heat",
 			    near ? near : "");
 		}
 		*plots |= 1u << k;
@@ -57,19 +55,16 @@ static int unknown(const struct loom__view *view, const char *name, struct loom_
 	struct loom__text some = {0};
 	for (size_t i = 0; i < view->metrics && i < 8; i++)
 		loom__text_add(&some, "%s%.48s", i ? ", " : "", view->metric[i].name);
-	int rc =
-	    near ? LOOM__FAIL(err, LOOM_EINVAL, "no metric '%.80s' in '%s'; did you mean '%.80s'?",
-			      name, view->doc[0].path, near)
-		 : LOOM__FAIL(err, LOOM_EINVAL, "no metric '%.80s' in '%s'; it has %s%s", name,
-			      view->doc[0].path, some.at ? some.at : "none",
-			      view->metrics > 8 ? ", ..." : "");
+	int rc = near ? LOOM__FAIL(err, LOOM_EINVAL, "no metric '%.80s' in '%s'; did you mean '%.80s'?", name,
+				   view->doc[0].path, near)
+		      : LOOM__FAIL(err, LOOM_EINVAL, "no metric '%.80s' in '%s'; it has %s%s", name, view->doc[0].path,
+				   some.at ? some.at : "none", view->metrics > 8 ? ", ..." : "");
 	loom__text_free(&some);
 	return rc;
 }
 
 /* Parses the next name in a list "a,b,c" as a metric, and moves *list past it. */
-static int next_metric(const struct loom__view *view, const char **list, size_t *metric,
-		       struct loom_error *err)
+static int next_metric(const struct loom__view *view, const char **list, size_t *metric, struct loom_error *err)
 {
 	char name[200];
 	loom__take_name(list, name, sizeof(name));
@@ -97,16 +92,16 @@ static int read_front(const struct loom__view *view, const char *list, struct lo
 }
 
 int loom__report_settings(const struct loom__view *view, const char *metrics, const char *pareto,
-		      struct loom__report_settings *settings, struct loom_error *err)
+			  struct loom__report_settings *settings, struct loom_error *err)
 {
 	size_t m;
 	int rc = 0;
 	*settings = (struct loom__report_settings){.x = LOOM__NO_NAME,
-					   .y = LOOM__NO_NAME,
-					   .x_factor = LOOM__NO_NAME,
-					   .lines = LOOM__NO_NAME,
-					   .facet = LOOM__NO_NAME,
-					   .mean = LOOM__NO_NAME};
+						   .y = LOOM__NO_NAME,
+						   .x_factor = LOOM__NO_NAME,
+						   .lines = LOOM__NO_NAME,
+						   .facet = LOOM__NO_NAME,
+						   .mean = LOOM__NO_NAME};
 	while (metrics && *metrics && !rc) {
 		rc = next_metric(view, &metrics, &m, err);
 		if (!rc)
@@ -155,7 +150,7 @@ static int find_factor(const struct loom__view *view, const char *option, const 
 static int has_numbers(const struct loom__view *view, size_t factor)
 {
 	const char *level[LOOM__VIEW_FACTORS];
-	size_t n = loom__effect_levels(view, factor, level, LOOM__COUNT(level));
+	size_t n = loom__factor_levels(view, factor, level, LOOM__COUNT(level));
 	double v;
 	int numbers = n > 2;
 	for (size_t i = 0; i < n; i++) {
@@ -178,8 +173,8 @@ int loom__report_lines(const struct loom__view *view, const char *x, const char 
 	for (size_t f = 0; f < view->factors && settings->x_factor == LOOM__NO_NAME; f++)
 		if (f != settings->lines && f != settings->facet && has_numbers(view, f))
 			settings->x_factor = f;
-	for (size_t f = 0; f < view->factors && settings->plots & LOOM__PLOT_NAMED && settings->x_factor == LOOM__NO_NAME;
-	     f++)
+	for (size_t f = 0;
+	     f < view->factors && settings->plots & LOOM__PLOT_NAMED && settings->x_factor == LOOM__NO_NAME; f++)
 		if (f != settings->lines && f != settings->facet)
 			settings->x_factor = f;
 	/* Factors that were not selected become lines and panels, because otherwise configurations that differ in them
@@ -234,7 +229,8 @@ int loom__report_base(const struct loom__view *view, const char *base, struct lo
 	if (!base || !*base || loom__report_base_factor(view, settings) != LOOM__NO_NAME)
 		return 0;
 	for (size_t f = 0; f < view->factors; f++)
-		for (size_t i = 0, n = loom__effect_levels(view, f, level, LOOM__COUNT(level)); i < n; i++)
+		for (size_t i = 0, n = loom__factor_levels(view, f, level, LOOM__COUNT(level)); i < n; i++)
 			loom__nearer(&near, level[i]);
-	return LOOM__FAIL(err, LOOM_EINVAL, "--base %.80s: no factor has this level%s%s%s", base, LOOM__MEANT(near.name));
+	return LOOM__FAIL(err, LOOM_EINVAL, "--base %.80s: no factor has this level%s%s%s", base,
+			  LOOM__MEANT(near.name));
 }

@@ -15,10 +15,11 @@ enum loom__report_format {
 	LOOM__AS_PNG,
 	LOOM__AS_PDF,
 	LOOM__AS_JUNIT,
+	LOOM__AS_LATEX,
 	LOOM__REPORT_FORMATS,
 };
 /* All suffixes except .json, for messages. */
-#define LOOM__REPORT_SUFFIXES ".html, .md, .csv, .svg, .png, .pdf, .xml (JUnit)"
+#define LOOM__REPORT_SUFFIXES ".html, .md, .csv, .svg, .png, .pdf, .tex, .xml (JUnit)"
 /* Return the format for the suffix of a file name, or for a name. LOOM__REPORT_FORMATS means that it is not known. */
 enum loom__report_format loom__report_format_of(const char *path);
 enum loom__report_format loom__report_format_named(const char *name);
@@ -30,7 +31,6 @@ enum loom__plot_kind {
 	LOOM__PLOT_FOREST,
 	LOOM__PLOT_RUNS,
 	LOOM__PLOT_DISTRIBUTION,
-	LOOM__PLOT_EFFECTS,
 	LOOM__PLOT_PARETO,
 	LOOM__PLOT_WORKERS,
 	LOOM__PLOT_LINES,
@@ -112,10 +112,13 @@ void loom__report_html(struct loom__text *out, const struct loom__view *view,
 		       const struct loom__report_settings *settings);
 void loom__report_markdown(struct loom__text *out, const struct loom__view *view,
 			   const struct loom__report_settings *settings);
+/* Writes a tabular for LaTeX: the verdicts of a comparison, or else the medians of each configuration. */
+void loom__report_latex(struct loom__text *out, const struct loom__view *view, const struct loom__report_settings *settings);
 /* Writes a row per sample. The columns are the levels of the factors, then the metrics, with units in their names. */
 void loom__report_csv(struct loom__text *out, const struct loom__view *view);
-void loom__report_svg(struct loom__text *out, const struct loom__view *view,
-		      const struct loom__report_settings *settings);
+/* Returns the bits of the plots that it has drawn. The others have no data. */
+unsigned loom__report_svg(struct loom__text *out, const struct loom__view *view,
+			  const struct loom__report_settings *settings);
 /* Converts an SVG to PNG or PDF, by rsvg-convert. */
 int loom__report_draw(const struct loom__text *svg, enum loom__report_format format, struct loom__text *out,
 		      struct loom_error *err);

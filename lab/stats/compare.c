@@ -43,8 +43,7 @@ static double spread_of(const double *sorted, size_t n)
 	return sqrt(squares / (double)(n - 1));
 }
 
-int loom__stats_compare(const double *a, const double *b, size_t n, double level,
-			struct loom__stats_comparison *out)
+int loom__stats_compare(const double *a, const double *b, size_t n, double level, struct loom__stats_comparison *out)
 {
 	struct loom__stats_comparison c = {.n = n, .m = n, .paired = 1};
 	double *d;
@@ -94,8 +93,7 @@ int loom__stats_compare_unpaired(const double *a, size_t n, const double *b, siz
 }
 
 enum loom__stats_verdict loom__stats_judge(const struct loom__stats_comparison *c, double p,
-					   enum loom__stats_better better, double margin,
-					   double alpha)
+					   enum loom__stats_better better, double margin, double alpha)
 {
 	double m = log1p(margin), low = log(c->ratio.low), high = log(c->ratio.high);
 	if (low >= -m && high <= m)
@@ -103,18 +101,18 @@ enum loom__stats_verdict loom__stats_judge(const struct loom__stats_comparison *
 	if (!(low > 0 || high < 0) || !(p < alpha))
 		return LOOM__STATS_INCONCLUSIVE;
 	if (!(low > m || high < -m))
-		return LOOM__STATS_TRIVIAL;
+		return fmax(high, -low) <= 2 * m ? LOOM__STATS_TRIVIAL : LOOM__STATS_INCONCLUSIVE;
 	return (low > 0) == (better == LOOM__STATS_MORE) ? LOOM__STATS_FASTER : LOOM__STATS_SLOWER;
 }
 
 const char *loom__stats_verdict_name(enum loom__stats_verdict verdict)
 {
 	static const char *const names[] = {
-		[LOOM__STATS_INCONCLUSIVE] = "INCONCLUSIVE",
-		[LOOM__STATS_FASTER] = "FASTER",
-		[LOOM__STATS_SLOWER] = "SLOWER",
-		[LOOM__STATS_EQUIVALENT] = "EQUIVALENT",
-		[LOOM__STATS_TRIVIAL] = "TRIVIAL",
+	    [LOOM__STATS_INCONCLUSIVE] = "INCONCLUSIVE",
+	    [LOOM__STATS_FASTER] = "FASTER",
+	    [LOOM__STATS_SLOWER] = "SLOWER",
+	    [LOOM__STATS_EQUIVALENT] = "EQUIVALENT",
+	    [LOOM__STATS_TRIVIAL] = "TRIVIAL",
 	};
 	return names[verdict];
 }
@@ -127,12 +125,11 @@ static double reach(double spread, double alpha)
 	return (loom__stats_normal_z(alpha / 2) + power) * sqrt(M_PI_2) * spread;
 }
 
-size_t loom__stats_more_blocks(const struct loom__stats_comparison *c, double margin, double alpha,
-			       size_t tests)
+size_t loom__stats_more_blocks(const struct loom__stats_comparison *c, double margin, double alpha, size_t tests)
 {
 	if (!c->paired)
 		return 0;
-	double d = fabs(log(c->ratio.at)), gap = fmax(d, log1p(margin) - d);
+	double d = fabs(log(c->ratio.at)), m = log1p(margin), gap = d > m ? d - m : fmax(d, m - d);
 	double share = alpha / (double)tests, ratio = reach(c->spread, share) / gap;
 	/* With fewer blocks than the second term, no interval is finite and no p is below alpha. */
 	double need = fmax(ceil(ratio * ratio), 1 + ceil(-log2(share)));

@@ -82,8 +82,7 @@ size_t loom__stats_far_out(const double *sorted, size_t n)
 	return far;
 }
 
-int loom__stats_quantile_ci(const double *sorted, size_t n, double q, double level,
-			    struct loom__stats_interval *out)
+int loom__stats_quantile_ci(const double *sorted, size_t n, double q, double level, struct loom__stats_interval *out)
 {
 	if (!n || !(q > 0 && q < 1) || !(level > 0 && level < 1))
 		return LOOM_EINVAL;
@@ -95,11 +94,11 @@ int loom__stats_quantile_ci(const double *sorted, size_t n, double q, double lev
 	while (high > 1 && right + (p = loom__stats_binomial(n, high - 1, q)) <= tail)
 		right += p, high--;
 	*out = (struct loom__stats_interval){
-		.at = loom__stats_quantile(sorted, n, q),
-		.low = low ? sorted[low - 1] : -INFINITY,
-		.high = high <= n ? sorted[high - 1] : INFINITY,
-		.coverage = 1 - left - right,
-		.open = (low ? 0 : LOOM__STATS_OPEN_LOW) | (high <= n ? 0 : LOOM__STATS_OPEN_HIGH),
+	    .at = loom__stats_quantile(sorted, n, q),
+	    .low = low ? sorted[low - 1] : -INFINITY,
+	    .high = high <= n ? sorted[high - 1] : INFINITY,
+	    .coverage = 1 - left - right,
+	    .open = (low ? 0 : LOOM__STATS_OPEN_LOW) | (high <= n ? 0 : LOOM__STATS_OPEN_HIGH),
 	};
 	return 0;
 }

@@ -35,9 +35,8 @@ static double best_y(const struct corner *corner, size_t n, double bound, int at
 	return low ? corner[low - 1].y : NAN;
 }
 
-int loom__stats_pareto(const struct loom__stats_point *points, size_t n,
-		       enum loom__stats_better x_better, enum loom__stats_better y_better,
-		       unsigned char *front)
+int loom__stats_pareto(const struct loom__stats_point *points, size_t n, enum loom__stats_better x_better,
+		       enum loom__stats_better y_better, unsigned char *front)
 {
 	for (size_t i = 0; i < n; i++) /* this form of the condition also rejects NaN */
 		if (!(points[i].x_low <= points[i].x_high && points[i].y_low <= points[i].y_high))

@@ -71,15 +71,13 @@ int loom__stats_signed_rank(const double *d, size_t n, struct loom__stats_test *
 			rank2[i] = (unsigned)items[i].rank2;
 		out->p = loom__stats_signed_p(rank2, used, (unsigned)sum2);
 	} else {
-		out->p = corrected_p(out->stat - k * (k + 1) / 4,
-				     k * (k + 1) * (2 * k + 1) / 24 - ties / 48);
+		out->p = corrected_p(out->stat - k * (k + 1) / 4, k * (k + 1) * (2 * k + 1) / 24 - ties / 48);
 	}
 	free(items);
 	return 0;
 }
 
-int loom__stats_ranksum(const double *a, size_t n, const double *b, size_t m,
-			struct loom__stats_test *out)
+int loom__stats_ranksum(const double *a, size_t n, const double *b, size_t m, struct loom__stats_test *out)
 {
 	if (!n || !m)
 		return LOOM_EINVAL;

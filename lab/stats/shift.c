@@ -65,15 +65,14 @@ static double median_sum(const struct sums *s, size_t count)
 
 /* Fills in the median of all sums, and as ends of the interval the k-th smallest and the k-th largest sum. If k is 0,
  * both ends are open. `below` is the probability of each tail. */
-static void fill(const struct sums *s, size_t count, size_t k, double below,
-		 struct loom__stats_interval *out)
+static void fill(const struct sums *s, size_t count, size_t k, double below, struct loom__stats_interval *out)
 {
 	*out = (struct loom__stats_interval){
-		.at = median_sum(s, count),
-		.low = k ? kth(s, k) : -INFINITY,
-		.high = k ? kth(s, count + 1 - k) : INFINITY,
-		.coverage = 1 - 2 * below,
-		.open = k ? 0 : LOOM__STATS_OPEN_LOW | LOOM__STATS_OPEN_HIGH,
+	    .at = median_sum(s, count),
+	    .low = k ? kth(s, k) : -INFINITY,
+	    .high = k ? kth(s, count + 1 - k) : INFINITY,
+	    .coverage = 1 - 2 * below,
+	    .open = k ? 0 : LOOM__STATS_OPEN_LOW | LOOM__STATS_OPEN_HIGH,
 	};
 }
 
@@ -92,8 +91,7 @@ static double tail_of(double level)
 	return (1 - level) / 2 * (1 + 1e-11);
 }
 
-int loom__stats_shift_paired(const double *d, size_t n, double level,
-			     struct loom__stats_interval *out)
+int loom__stats_shift_paired(const double *d, size_t n, double level, struct loom__stats_interval *out)
 {
 	double *sorted, below, N = (double)n;
 	if (!(level > 0 && level < 1))
@@ -104,9 +102,8 @@ int loom__stats_shift_paired(const double *d, size_t n, double level,
 	for (size_t i = 0; i < n; i++)
 		sorted[i] /= 2; /* halved, so that a sum of two is their average */
 	size_t k = n <= LOOM__STATS_SIGNED_MAX
-			   ? loom__stats_signed_rank_of(n, tail_of(level), &below)
-			   : normal_rank(N * (N + 1) / 4, N * (N + 1) * (2 * N + 1) / 24,
-					 tail_of(level), &below);
+		       ? loom__stats_signed_rank_of(n, tail_of(level), &below)
+		       : normal_rank(N * (N + 1) / 4, N * (N + 1) * (2 * N + 1) / 24, tail_of(level), &below);
 	fill(&(struct sums){sorted, sorted, n, n, 1}, n * (n + 1) / 2, k, below, out);
 	free(sorted);
 	return 0;
@@ -130,9 +127,8 @@ int loom__stats_shift(const double *a, size_t n, const double *b, size_t m, doub
 		minus[i] = -minus[i];
 	loom__stats_sort(minus, n);
 	size_t k = n <= LOOM__STATS_RANKSUM_MAX && m <= LOOM__STATS_RANKSUM_MAX
-			   ? loom__stats_ranksum_rank_of(n, m, tail_of(level), &below)
-			   : normal_rank(nm / 2, nm * (double)(n + m + 1) / 12, tail_of(level),
-					 &below);
+		       ? loom__stats_ranksum_rank_of(n, m, tail_of(level), &below)
+		       : normal_rank(nm / 2, nm * (double)(n + m + 1) / 12, tail_of(level), &below);
 	fill(&(struct sums){plus, minus, m, n, 0}, n * m, k, below, out);
 	free(minus);
 	free(plus);

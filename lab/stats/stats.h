@@ -43,18 +43,18 @@ enum { LOOM__STATS_OPEN_LOW = 1, LOOM__STATS_OPEN_HIGH = 2 };
 struct loom__stats_interval {
 	double at;        /* the estimate */
 	double low, high; /* an open end is -INFINITY or INFINITY */
-	/* probability that the interval covers the true value: the exact probability if it is known, else the requested level
+	/* probability that the interval covers the true value: the exact probability if it is known, else the requested
+	 * level
 	 * */
 	double coverage;
-	unsigned open;    /* LOOM__STATS_OPEN_* of each end for which there are too few samples */
+	unsigned open; /* LOOM__STATS_OPEN_* of each end for which there are too few samples */
 };
 
 /* Computes the confidence interval of quantile q in (0, 1), for any continuous distribution and 0 < level < 1. Its ends
  * are two values of sorted[n]. The rank of the lower end is the largest l with P(Bin(n, q) < l) <= (1 - level) / 2. The
  * upper end follows by symmetry (Conover 1999, section 3.2). For the median at 95 %, both ends are open if n < 6. n =
  * 20 gives ranks 6 and 15 with coverage 95.9 %. */
-int loom__stats_quantile_ci(const double *sorted, size_t n, double q, double level,
-			    struct loom__stats_interval *out);
+int loom__stats_quantile_ci(const double *sorted, size_t n, double q, double level, struct loom__stats_interval *out);
 
 /* ---- null distributions (dist.c) --------------------------------------------------------------*/
 
@@ -92,8 +92,7 @@ struct loom__stats_test {
 int loom__stats_signed_rank(const double *d, size_t n, struct loom__stats_test *out);
 /* Mann-Whitney's test. stat is U: the number of pairs in which b is above a, where a tie counts half. p is exact if n,
  * m <= 50 and there are no ties. */
-int loom__stats_ranksum(const double *a, size_t n, const double *b, size_t m,
-			struct loom__stats_test *out);
+int loom__stats_ranksum(const double *a, size_t n, const double *b, size_t m, struct loom__stats_test *out);
 
 /* ---- Hodges-Lehmann shifts (shift.c) ----------------------------------------------------------*/
 
@@ -102,8 +101,7 @@ int loom__stats_ranksum(const double *a, size_t n, const double *b, size_t m,
  * If n > 60, it uses the normal approximation. At 95 % both ends are open if n < 6. The interval is narrower than an
  * interval for the median of d unless the tails are heavy. Like loom__stats_shift(), takes O(n log n) time and O(n)
  * memory. */
-int loom__stats_shift_paired(const double *d, size_t n, double level,
-			     struct loom__stats_interval *out);
+int loom__stats_shift_paired(const double *d, size_t n, double level, struct loom__stats_interval *out);
 /* Computes the median of the n m differences b_j - a_i. The interval comes from inverting Mann-Whitney's test (Bauer
  * 1972). It is exact if n, m <= 50, and conservative if there are ties; above 50 it uses the normal approximation. */
 int loom__stats_shift(const double *a, size_t n, const double *b, size_t m, double level,
@@ -124,7 +122,7 @@ enum loom__stats_verdict {
 	LOOM__STATS_FASTER,     /* B is better than A by more than the margin */
 	LOOM__STATS_SLOWER,     /* B is worse than A by more than the margin */
 	LOOM__STATS_EQUIVALENT, /* the difference is within the margin, which is a result and not a failure */
-	LOOM__STATS_TRIVIAL,    /* there is a difference, but it may be within the margin */
+	LOOM__STATS_TRIVIAL,    /* there is a difference, which is within twice the margin */
 };
 
 struct loom__stats_comparison {
@@ -133,13 +131,12 @@ struct loom__stats_comparison {
 	struct loom__stats_interval ratio; /* B / A; an open end is 0 or INFINITY */
 	struct loom__stats_test test;
 	struct loom__stats_interval shift; /* Hodges-Lehmann shift as a ratio, for information only */
-	double spread; /* robust standard deviation of ln(B_i / A_i); 0: not paired */
+	double spread;                     /* robust standard deviation of ln(B_i / A_i); 0: not paired */
 };
 
 /* Compares two variants by blocks. a[i] and b[i], both > 0, are their values in block i, and d_i = ln(b_i / a_i). ratio
  * is exp(median d) with the interval of loom__stats_quantile_ci(). p comes from the signed-rank test. */
-int loom__stats_compare(const double *a, const double *b, size_t n, double level,
-			struct loom__stats_comparison *out);
+int loom__stats_compare(const double *a, const double *b, size_t n, double level, struct loom__stats_comparison *out);
 /* Compares two independent sets of values > 0, for example of two files. ratio is exp(Hodges-Lehmann shift of the
  * logs). p comes from Mann-Whitney's test. The result may include drift between the two sets. */
 int loom__stats_compare_unpaired(const double *a, size_t n, const double *b, size_t m, double level,
@@ -149,22 +146,21 @@ int loom__stats_compare_unpaired(const double *a, size_t n, const double *b, siz
  * for all comparisons that are made together. The first verdict that applies is returned:
  *   EQUIVALENT       the interval is within the margin
  *   INCONCLUSIVE     the interval contains 1, or p >= alpha
- *   TRIVIAL          the interval is not entirely beyond the margin
  *   FASTER, SLOWER   the interval is entirely beyond the margin
+ *   TRIVIAL          the interval is within twice the margin
+ *   INCONCLUSIVE     there is a difference, which may be within the margin or more than twice as large
  * So alpha bounds the probability that any claimed difference is false. */
 enum loom__stats_verdict loom__stats_judge(const struct loom__stats_comparison *c, double p,
-					   enum loom__stats_better better, double margin,
-					   double alpha);
+					   enum loom__stats_better better, double margin, double alpha);
 const char *loom__stats_verdict_name(enum loom__stats_verdict verdict); /* returns "FASTER", for example */
 
 /* Estimates how many more blocks lead to a verdict other than INCONCLUSIVE, with a probability of 80 %. The median and
  * spread of d are assumed to stay the same. The estimate is the normal sample size for a median, ((z_alpha + z_0.2)
- * sqrt(pi/2) spread / gap)^2. gap is the larger of |d| and margin - |d|. `tests` >= 1 comparisons share alpha. The
- * result is at least a quarter of the present number of blocks. It is 0 if c is not paired, and LOOM__STATS_MANY above
- * a million. */
+ * sqrt(pi/2) spread / gap)^2. gap is the distance of |d| from the margin or, if |d| is within the margin and larger
+ * than this distance, |d|. `tests` >= 1 comparisons share alpha. The result is at least a quarter of the present number
+ * of blocks. It is 0 if c is not paired, and LOOM__STATS_MANY above a million. */
 #define LOOM__STATS_MANY SIZE_MAX
-size_t loom__stats_more_blocks(const struct loom__stats_comparison *c, double margin, double alpha,
-			       size_t tests);
+size_t loom__stats_more_blocks(const struct loom__stats_comparison *c, double margin, double alpha, size_t tests);
 /* Returns the smallest relative difference that this number of blocks with this spread detects with a probability of 80
  * %, by the same formula. 0.008 means 0.8 %. For an A/A comparison, this is the noise floor. Returns 0 if c is not
  * paired. */
@@ -190,8 +186,8 @@ enum loom__stats_order {
  * of slots: `variants`, or twice that for ABBA. The order depends only on the arguments, so that an interrupted run can
  * continue. With a noise of 3 %, 20 blocks show a difference of 3 % only with ABBA (tests/test_compare.c measures
  * this). */
-size_t loom__stats_block_order(uint64_t seed, uint64_t block, enum loom__stats_order order,
-			       unsigned variants, unsigned *slots);
+size_t loom__stats_block_order(uint64_t seed, uint64_t block, enum loom__stats_order order, unsigned variants,
+			       unsigned *slots);
 
 /* ---- the series in run order (series.c) -------------------------------------------------------*/
 
@@ -226,8 +222,7 @@ int loom__stats_modes(const double *x, size_t n, struct loom__stats_modes *out);
 struct loom__stats_point {
 	double x_low, x_high, y_low, y_high;
 };
-int loom__stats_pareto(const struct loom__stats_point *points, size_t n,
-		       enum loom__stats_better x_better, enum loom__stats_better y_better,
-		       unsigned char *front);
+int loom__stats_pareto(const struct loom__stats_point *points, size_t n, enum loom__stats_better x_better,
+		       enum loom__stats_better y_better, unsigned char *front);
 
 #endif

@@ -27,7 +27,7 @@ const struct loom_opt loom__sweep_rows[] = {
 	LOOM_OPT(struct loom__sweep_opts, pareto, LOOM_OPT_STR, "",
 			 "The two metrics of the Pareto front, as in seconds,cpu_seconds."),
 	LOOM_OPT(struct loom__sweep_opts, plot, LOOM_OPT_STR, "",
-			 "Plots of an SVG: forest, runs, distribution, effects, pareto, workers, lines, bars, heat. "
+			 "Plots of an SVG: forest, runs, distribution, pareto, workers, lines, bars, heat. "
 			 "Empty: all for which there are data, but bars and heat."),
 	LOOM_OPT(struct loom__sweep_opts, x, LOOM_OPT_STR, "",
 			 "The option on the x axis of lines, bars and heat, as in device.cpu.workers. Empty: one whose "

@@ -38,8 +38,8 @@ static cJSON *line_of(const struct loom__sweep_config *c)
 
 /* Appends the line {configuration, values, skipped|failed: text}, at most once per configuration. `status` is the
  * status of a failed run, or NULL. */
-static int note(struct loom__sweep *s, struct loom__sweep_config *c, const char *key,
-		const char *text, const char *status, struct loom_error *err)
+static int note(struct loom__sweep *s, struct loom__sweep_config *c, const char *key, const char *text,
+		const char *status, struct loom_error *err)
 {
 	if (c->noted)
 		return 0;
@@ -120,11 +120,10 @@ int loom__sweep_resume(struct loom__sweep *s, const cJSON *header, struct loom_e
 		return 0;
 	for (size_t i = 0; i < LOOM__COUNT(key); i++)
 		if (!same(before->root, header, key[i]))
-			return LOOM__FAIL(
-			    err, LOOM_EINVAL,
-			    "'%s' is from a sweep with other %s: resume with the same ones, or "
-			    "start a new file",
-			    s->journal->path, key[i]);
+			return LOOM__FAIL(err, LOOM_EINVAL,
+					  "'%s' is from a sweep with other %s: resume with the same ones, or "
+					  "start a new file",
+					  s->journal->path, key[i]);
 	struct loom__sweep_config **sorted = loom__must(calloc(s->configs + 1, sizeof(*sorted)));
 	for (size_t i = 0; i < s->configs; i++)
 		sorted[i] = &s->config[i];
@@ -140,13 +139,11 @@ int loom__sweep_resume(struct loom__sweep *s, const cJSON *header, struct loom_e
 			take_line(c, line);
 	}
 	free(sorted);
-	return strangers
-		   ? LOOM__FAIL(
-			 err, LOOM_EINVAL,
-			 "'%s' has other configurations: the conf, the environment or "
-			 "--set has changed; start a new file",
-			 s->journal->path)
-		   : 0;
+	return strangers ? LOOM__FAIL(err, LOOM_EINVAL,
+				      "'%s' has other configurations: the conf, the environment or "
+				      "--set has changed; start a new file",
+				      s->journal->path)
+			 : 0;
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -168,8 +165,8 @@ static int over_budget(struct loom__sweep *s)
 	return s->out_of_budget;
 }
 
-static int fail_config(struct loom__sweep *s, struct loom__sweep_config *c, int code,
-		     const struct loom_error *why, struct loom_error *err)
+static int fail_config(struct loom__sweep *s, struct loom__sweep_config *c, int code, const struct loom_error *why,
+		       struct loom_error *err)
 {
 	c->failed = 1;
 	c->wrong = code == LOOM_EWRONG;
@@ -180,8 +177,7 @@ static int fail_config(struct loom__sweep *s, struct loom__sweep_config *c, int 
 }
 
 /* Takes up to `most` samples of configuration i. */
-static int visit(struct loom__sweep *s, size_t i, uint32_t most, struct cost *cost,
-		 struct loom_error *err)
+static int visit(struct loom__sweep *s, size_t i, uint32_t most, struct cost *cost, struct loom_error *err)
 {
 	struct loom__sweep_config *c = &s->config[i];
 	struct loom_error why = {0};
@@ -293,8 +289,7 @@ int loom__sweep_run(struct loom__sweep *s, struct loom_error *err)
 			if (stopped(s))
 				rc = interrupted(s, err);
 			else
-				rc =
-				    visit(s, order[k], s->at_a_time ? s->at_a_time : 1, &cost, err);
+				rc = visit(s, order[k], s->at_a_time ? s->at_a_time : 1, &cost, err);
 		}
 		s->rounds += !rc && k == n;
 		if (!rc && (!s->at_a_time || s->budget_ns))
@@ -311,12 +306,9 @@ uint64_t loom__sweep_left(const struct loom__sweep *s)
 	uint64_t spent = loom__now_ns() - s->began_ns;
 	if (!s->taken || s->taken >= s->wanted)
 		return 0;
-	uint64_t left =
-	    (uint64_t)((double)spent / (double)s->taken * (double)(s->wanted - s->taken));
+	uint64_t left = (uint64_t)((double)spent / (double)s->taken * (double)(s->wanted - s->taken));
 	if (s->budget_ns)
-		left = spent >= s->budget_ns         ? 0
-		       : left < s->budget_ns - spent ? left
-						     : s->budget_ns - spent;
+		left = spent >= s->budget_ns ? 0 : left < s->budget_ns - spent ? left : s->budget_ns - spent;
 	return left;
 }
 

@@ -22,7 +22,7 @@
 
 struct show {
 	const struct loom__cli *cli;
-	const struct loom__compare_args *args;
+	struct loom__compare_args *args;
 	struct loom__opened *variant;
 	const char *what;
 	uint64_t last_ns;
@@ -53,7 +53,7 @@ static double left_of(const struct loom__interleave *x, uint64_t gone)
 	return left;
 }
 
-/* Callback of struct loom__interleave. Prints an estimate of a long run when each variant has run once. On a
+/* Callback of struct loom__interleave. Prints an estimate of a long run after half of the first block. On a
  * terminal, redraws one line with a bar, at most ten times per second. */
 static void progress(void *arg, const struct loom__interleave *x)
 {
@@ -61,7 +61,9 @@ static void progress(void *arg, const struct loom__interleave *x)
 	char bar[LOOM__BAR];
 	uint64_t now = loom__now_ns(), gone = now - x->began_ns;
 	size_t total = loom__interleave_total(x), done = taken(x);
-	if (!show->estimated && done >= x->arms && gone > 1000000000u) {
+	/* Each block begins with openings and warm-ups, which count for all of its samples. Long samples outweigh them. */
+	int known = 2 * done >= (size_t)x->design.per_block * x->arms || (done >= x->arms && gone > 20000000000u);
+	if (!show->estimated && known && gone > 1000000000u) {
 		show->estimated = 1;
 		loom__say_estimate(show->cli, left_of(x, gone), "this comparison");
 	}
@@ -69,8 +71,9 @@ static void progress(void *arg, const struct loom__interleave *x)
 		return;
 	show->last_ns = now;
 	loom__bar(bar, done, total);
-	fprintf(stderr, "\r\033[K%s%s block %u of %u, about %s left", show->what, bar, x->blocks + 1, x->design.blocks,
-		LOOM__DURATION(left_of(x, gone)));
+	fprintf(stderr, "\r\033[K%s%s block %u of %u", show->what, bar, x->blocks + 1, x->design.blocks);
+	if (known)
+		fprintf(stderr, ", about %s left", LOOM__DURATION(left_of(x, gone)));
 }
 
 static void stop(void *arg)
@@ -104,11 +107,32 @@ static void jobs_of(const struct loom__interleave *x, const struct loom__opened 
 		    (struct loom__job){.label = v[i].label, .about = x->arm[i].result->about, .varied = v[i].varied};
 }
 
+/* Unless the user named metrics, judges first those that the user has declared: by --derive, or by [workload.exec] metrics as
+ * those that a program prints. A metric without a direction cannot be judged. */
+static void add_declared(struct loom__compare_args *a, const cJSON *result)
+{
+	const char *list =
+	    loom__json_text(loom__json_object(loom__json_object(result, "config"), "workload.exec.metrics"), "value");
+	const cJSON *metrics = loom__json_object(result, "metrics");
+	char name[LOOM__COMPARE_NAME];
+	size_t at = 0;
+	for (size_t i = 0; a->usual_metrics && i < a->derived.n; i++)
+		if (a->derived.one[i].better)
+			at = loom__compare_lead(a, a->derived.one[i].name, at);
+	while (a->usual_metrics && *(list += strspn(list, " \t,"))) {
+		size_t n = strcspn(list, " \t,");
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(list, ":,\t "), list);
+		if (*loom__json_text(loom__json_object(metrics, name), "better"))
+			at = loom__compare_lead(a, name, at);
+		list += n;
+	}
+}
+
 /* Callback of struct loom__interleave: ends the run after the first block if the results cannot be compared. */
 static int check_figures(void *arg, const struct loom__interleave *x, struct loom_error *err)
 {
 	const struct show *show = arg;
-	const struct loom__compare_args *a = show->args;
+	struct loom__compare_args *a = show->args;
 	struct loom__job job[MOST_VARIANTS];
 	cJSON *doc[MOST_VARIANTS] = {0};
 	int rc = 0;
@@ -117,6 +141,7 @@ static int check_figures(void *arg, const struct loom__interleave *x, struct loo
 		doc[i] = loom__must(loom__result_document(x->arm[i].result));
 		job[i].metrics = loom__json_object(doc[i], "metrics");
 	}
+	add_declared(a, doc[0]);
 	rc = loom__compare_figures(job, x->arms, a->metric, a->metrics, a->allowed.at, a->allowed.n, err);
 	for (unsigned i = 0; i < x->arms; i++)
 		cJSON_Delete(doc[i]);
@@ -141,7 +166,7 @@ static int check_jobs(const struct loom__compare_args *a, const struct loom__int
 }
 
 /* Runs the variants, stops their workers, and captures the environment again. `what` begins the progress line. */
-static int run(const struct loom__cli *cli, const struct loom__compare_args *a, const char *what,
+static int run(const struct loom__cli *cli, struct loom__compare_args *a, const char *what,
 	       struct loom__interleave *x, struct loom__opened *v, struct loom_error *err)
 {
 	struct show show = {.cli = cli, .what = what, .args = a, .variant = v, .visible = cli->err_is_tty && !a->quiet};
@@ -460,19 +485,41 @@ static int add_result(const struct loom__cli *cli, struct loom__compare_args *a,
 	return status;
 }
 
-/* Reads the files, and adds their variants to doc. */
-static int read_results(const struct loom__cli *cli, struct loom__compare_args *a, cJSON *doc)
+/* Takes a saved comparison in place of *doc, to judge it again. */
+static int take_saved(const struct loom__cli *cli, const struct loom__compare_args *a, struct loom__doc *from, cJSON **doc)
+{
+	const cJSON *v, *list = loom__json_list(from->root, "variants");
+	struct loom_error err;
+	if (loom__json_length(list) > MOST_VARIANTS)
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "compare: '%s' has more than %d variants", from->path, MOST_VARIANTS);
+	cJSON_ArrayForEach(v, list)
+	{
+		cJSON *result = cJSON_GetObjectItemCaseSensitive(v, "result");
+		if (loom__derived_result(&a->derived, result, &err))
+			return loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
+	}
+	cJSON_Delete(*doc);
+	*doc = from->root;
+	from->root = NULL;
+	return LOOM_EXIT_OK;
+}
+
+/* Reads the files, and adds their variants to *doc. *saved: 1 if the only file is a comparison, which replaces *doc. */
+static int read_results(const struct loom__cli *cli, struct loom__compare_args *a, cJSON **doc, int *saved)
 {
 	struct loom__doc file[MOST_VARIANTS] = {{0}};
 	int status = loom__file_documents(cli, &a->conf.file, file);
 	size_t n = a->conf.file.n;
 	if (!status) {
-		if (n == 1 && file[0].foreign && file[0].kind == LOOM__DOC_COMPARE)
-			status = add_benchmarks(cli, a, &file[0], doc);
+		*saved = n == 1 && !file[0].foreign && file[0].kind == LOOM__DOC_COMPARE;
+		if (*saved)
+			status = take_saved(cli, a, &file[0], doc);
+		else if (n == 1 && file[0].foreign && file[0].kind == LOOM__DOC_COMPARE)
+			status = add_benchmarks(cli, a, &file[0], *doc);
 		else if (n == 1)
 			status = loom__refuse(cli, LOOM_EXIT_USAGE, "compare: only one variant: give a second file");
 		for (size_t i = 0; n > 1 && i < n && !status; i++)
-			status = add_result(cli, a, i, &file[i], doc);
+			status = add_result(cli, a, i, &file[i], *doc);
 	}
 	for (size_t i = 0; i < n; i++)
 		loom__doc_free(&file[i]);
@@ -486,7 +533,6 @@ static void add_leading(struct loom__compare_args *a, const cJSON *doc)
 	const cJSON *list = loom__json_list(result, "leading");
 	if (!a->usual_metrics || !list || !list->child)
 		return;
-	loom__compare_room(a, loom__json_length(list));
 	if (!loom__json_object(loom__json_object(result, "metrics"), a->metric[0].name))
 		a->metrics = 0; /* "seconds", which was the default */
 	for (size_t i = 0; i < a->rules; i++)
@@ -505,7 +551,7 @@ static int compare_results(const struct loom__cli *cli, struct loom__compare_arg
 	cJSON *doc = loom__compare_document(&about);
 	struct loom_error err = {0};
 	struct loom__job job[MOST_VARIANTS];
-	int rc = 0, status = read_results(cli, a, doc);
+	int rc = 0, saved = 0, status = read_results(cli, a, &doc, &saved);
 	size_t n = loom__compare_variants(doc);
 	for (size_t i = 0; i < n && !status; i++) {
 		const cJSON *variant = loom__compare_variant(doc, i);
@@ -515,19 +561,23 @@ static int compare_results(const struct loom__cli *cli, struct loom__compare_arg
 	}
 	if (!status) {
 		add_leading(a, doc);
-		rc = loom__compare_same_job(job, n, a->allowed.at, a->allowed.n, &err);
+		add_declared(a, loom__json_object(loom__compare_variant(doc, 0), "result"));
+		rc = saved ? 0 : loom__compare_same_job(job, n, a->allowed.at, a->allowed.n, &err);
 	}
 	if (!status && !rc)
 		rc = loom__compare_figures(job, n, a->metric, a->metrics, a->allowed.at, a->allowed.n, &err);
-	if (!status && !rc)
+	if (!status && !rc && !saved) {
 		loom__compare_add_files(doc);
-	if (!status && !rc)
 		rc = loom__compare_same_environment(doc, a->allowed.at, a->allowed.n, &err);
-	if (!status && !rc) {
+	}
+	if (!status && !rc && !saved) {
 		loom__compare_choices(doc);
 		loom__compare_add_warnings(doc);
+	}
+	if (!status && !rc) {
 		add_usual_metrics(a, doc);
-		rc = loom__compare_judge(doc, a->metric, a->metrics, &err);
+		rc = saved ? loom__compare_again(doc, &about, a->metric, a->metrics, &err)
+			   : loom__compare_judge(doc, a->metric, a->metrics, &err);
 	}
 	if (rc)
 		loom__say_error(cli, "%s", err.text);
@@ -558,11 +608,13 @@ const struct loom__usage loom__compare_usage = {
     .command = "compare",
     .synopsis = "CONF --vary SECTION.KEY=VALUE,VALUE [--vary ...] [options]\n"
 		"A.ini B.ini [C.ini ...] [options]\n"
-		"A.json B.json [C.json ...] [options]",
+		"A.json B.json [C.json ...] [options]\n"
+		"COMPARISON.json [options]",
     .about = "Runs variants interleaved in blocks and reports which differences are significant. The\n"
 	     "first variant is the baseline. Results of `gpuloom run` (JSON) can be compared as well, although they\n"
 	     "were not interleaved, if their environments agree; also files of hyperfine, Google Benchmark and nvbench\n"
-	     "(.json), nccl-tests and OSU micro-benchmarks (.txt, .out, .log).\n",
+	     "(.json), nccl-tests and OSU micro-benchmarks (.txt, .out, .log). A saved comparison is judged again, by\n"
+	     "other metrics or rules.\n",
     .notes = "Ctrl-C ends after the sample in progress and keeps the complete blocks.\n\n"
 	     "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 5 a rule of --fail-on\n"
 	     "failed, 6 inconclusive with --strict, 124 timeout, 130 interrupted.\n",

@@ -36,9 +36,10 @@ void loom__compare_begin(struct loom__cli *cli, void *args);
 /* Checks the options. Returns 0 or an exit code. */
 int loom__compare_ready(const struct loom__cli *cli, struct loom__compare_args *a);
 void loom__compare_end(void *args);
-/* loom__compare_room() makes room for more metrics. loom__compare_want() returns the entry of a metric, and adds it if there is none. The pointer is valid until the next call. */
-void loom__compare_room(struct loom__compare_args *a, size_t more);
+/* Returns the entry of a metric, and adds it if there is none. The pointer is valid until the next call. */
 struct loom__compare_metric *loom__compare_want(struct loom__compare_args *a, const char *name);
+/* Moves the metric to place `at`, unless it is before that, and adds it if there is none. Returns the next place. */
+size_t loom__compare_lead(struct loom__compare_args *a, const char *name, size_t at);
 
 /* An open variant: a conf with the levels of one configuration. */
 struct loom__opened {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,19 +16,13 @@ static int take_metric(void *args, const char *list, struct loom_error *err)
 		size_t n = strcspn(list, ",");
 		strncat(one, list, n < sizeof(one) - 1 ? n : sizeof(one) - 1);
 		list += n + (list[n] == ',');
-		int rc = loom__compare_metric_parse(one, &a->metric[a->metrics], err);
+		struct loom__compare_metric m;
+		int rc = loom__compare_metric_parse(one, &m, err);
 		if (rc)
 			return rc;
-		a->metrics++;
+		loom__compare_want(a, m.name)->better = m.better;
 	}
 	return 0;
-}
-
-void loom__compare_room(struct loom__compare_args *a, size_t more)
-{
-	size_t room = a->metrics + more + 1;
-	a->metric = loom__must(reallocarray(a->metric, room, sizeof(*a->metric)));
-	memset(a->metric + a->metrics, 0, (more + 1) * sizeof(*a->metric));
 }
 
 struct loom__compare_metric *loom__compare_want(struct loom__compare_args *a, const char *name)
@@ -35,7 +30,22 @@ struct loom__compare_metric *loom__compare_want(struct loom__compare_args *a, co
 	for (size_t i = 0; i < a->metrics; i++)
 		if (!strcmp(a->metric[i].name, name))
 			return &a->metric[i];
-	return strcpy(a->metric[a->metrics].name, name), &a->metric[a->metrics++];
+	a->metric = loom__must(reallocarray(a->metric, a->metrics + 1, sizeof(*a->metric)));
+	struct loom__compare_metric *m = &a->metric[a->metrics++];
+	*m = (struct loom__compare_metric){.better = LOOM_BETTER_NONE};
+	snprintf(m->name, sizeof(m->name), "%s", name);
+	return m;
+}
+
+size_t loom__compare_lead(struct loom__compare_args *a, const char *name, size_t at)
+{
+	size_t from = (size_t)(loom__compare_want(a, name) - a->metric);
+	struct loom__compare_metric one = a->metric[from];
+	if (from < at)
+		return at;
+	memmove(&a->metric[at + 1], &a->metric[at], (from - at) * sizeof(one));
+	a->metric[at] = one;
+	return at + 1;
 }
 
 static int take_vary(void *args, const char *value, struct loom_error *err)
@@ -83,7 +93,8 @@ const struct loom__option loom__compare_options[] = {
      .take = take_vary},
     LOOM__OPTION_SET(struct loom__compare_args),
     {"metric", "NAME[:more|less]",
-     "metrics to judge, separated by commas (seconds, and cpu_seconds if devices report it)", .take = take_metric},
+     "metrics to judge, separated by commas (those of --derive and of [workload.exec] metrics with a direction, seconds, and "
+     "cpu_seconds if devices report it)", .take = take_metric},
     LOOM__OPTION_DERIVE(struct loom__compare_args),
     {"blocks", "N", "blocks, in each of which all variants run", AT(blocks, U32), .dflt = "20", .min = 1, .max = 1e5},
     {"openings", "N",
@@ -110,7 +121,10 @@ const struct loom__option loom__compare_options[] = {
     {"fail-on", "'METRIC: slower > 3%'", "exit with code 5 if this is certain", .take = take_rule},
     {"bar", "'NAME: METRIC(LABEL) / METRIC(LABEL) >= 0.9'",
      "print a line `bar NAME VALUE >= 0.9 ok` (or short) at the end; without a target `figure NAME VALUE`", .take = take_bar},
-    {"strict", NULL, "exit with code 6 if a comparison is inconclusive", AT(strict, BOOL)},
+    {"strict", NULL,
+     "exit with code 6, not 0, if a rule of --fail-on is undecided, or a verdict inconclusive: on a metric that --metric "
+     "names or, without --metric, on the first one",
+     AT(strict, BOOL)},
     {"allow-mismatch", "FACT",
      "compare despite this difference: a fact of the environment, 'workload', or an option of the workload",
      AT(allowed, NONE)},
@@ -153,11 +167,7 @@ static int check(const struct loom__cli *cli, struct loom__compare_args *a)
 void loom__compare_begin(struct loom__cli *cli, void *args)
 {
 	struct loom__compare_args *a = args;
-	size_t most = (size_t)cli->argc + 1, metrics = most;
-	for (int i = 0; i < cli->argc; i++)
-		for (const char *s = cli->argv[i]; *s; s++)
-			metrics += *s == ',';
-	a->metric = loom__must(calloc(metrics, sizeof(*a->metric)));
+	size_t most = (size_t)cli->argc + 1;
 	a->factor = loom__must(calloc(most, sizeof(*a->factor)));
 	a->rule = loom__must(calloc(most, sizeof(*a->rule)));
 	a->bar = loom__must(calloc(most, sizeof(*a->bar)));

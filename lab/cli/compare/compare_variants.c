@@ -49,8 +49,7 @@ static const char *short_value(const struct loom__factor *f, size_t pick)
 	return *rest ? rest : f->value[pick];
 }
 
-static void name_variant(const struct loom__compare_args *a, size_t index, struct loom__opened *v,
-			size_t *pick)
+static void name_variant(const struct loom__compare_args *a, size_t index, struct loom__opened *v, size_t *pick)
 {
 	size_t configs = loom__factor_configs(a->factor, a->factors), file = index / configs;
 	struct loom__text name = {0}, label = {0};
@@ -76,8 +75,8 @@ static void name_variant(const struct loom__compare_args *a, size_t index, struc
 }
 
 /* Loads the conf of a variant. The levels of the factors override --set, and --set overrides the file. */
-static int load(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
-		const size_t *pick, struct loom_config **cfg)
+static int load(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index, const size_t *pick,
+		struct loom_config **cfg)
 {
 	size_t configs = loom__factor_configs(a->factor, a->factors), sets = a->conf.set.n;
 	const char *file = a->conf.file.at[index / configs];
@@ -98,11 +97,10 @@ static int load(const struct loom__cli *cli, const struct loom__compare_args *a,
 	return status;
 }
 
-static int open_stack(const struct loom__cli *cli, const struct loom__compare_args *a,
-		      struct loom__plan *plan, struct loom__opened *v)
+static int open_stack(const struct loom__cli *cli, const struct loom__compare_args *a, struct loom__plan *plan,
+		      struct loom__opened *v)
 {
-	struct loom_stack_params params = {
-		.size = sizeof(params), .log = loom__log_line, .log_level = (int)a->log};
+	struct loom_stack_params params = {.size = sizeof(params), .log = loom__log_line, .log_level = (int)a->log};
 	struct loom_error err = {0};
 	if (!*plan->run.workload) {
 		loom__say_error(cli, "compare: %s: the conf selects no workload: add 'workload = NAME' to [run]",

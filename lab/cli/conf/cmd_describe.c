@@ -17,25 +17,22 @@ struct request {
 };
 
 static const struct loom__option options[] = {
-	{"json", NULL, "as JSON", LOOM__AT(struct request, json, BOOL)},
-	LOOM__OPTION_PLUGIN_PATH(struct request),
-	{0}};
+    {"json", NULL, "as JSON", LOOM__AT(struct request, json, BOOL)}, LOOM__OPTION_PLUGIN_PATH(struct request), {0}};
 
 static int run(struct loom__cli *cli, void *args);
 
 const struct loom__usage loom__describe_usage = {
-	.command = "describe",
-	.synopsis = "NAME|FILE.so [options]",
-	.about = "Prints what a plug-in does, its options with their defaults, and its metrics.\n",
-	.examples = "describe mgws\tby its short name, where only one kind has it\n"
-		    "describe scheduler.mgws\tby its section in the conf\n"
-		    "describe ./sched_mine.so\ta file that is in no plug-in folder\n",
-	.options = options,
-	.page = "docs/plugins.md",
-	LOOM__REQUEST(struct request, word, run)};
+    .command = "describe",
+    .synopsis = "NAME|FILE.so [options]",
+    .about = "Prints what a plug-in does, its options with their defaults, and its metrics.\n",
+    .examples = "describe mgws\tby its short name, where only one kind has it\n"
+		"describe scheduler.mgws\tby its section in the conf\n"
+		"describe ./sched_mine.so\ta file that is in no plug-in folder\n",
+    .options = options,
+    .page = "docs/plugins.md",
+    LOOM__REQUEST(struct request, word, run)};
 
-static void print(const struct loom__cli *cli, const struct request *r, const struct loom_plugin *p,
-		 const char *path)
+static void print(const struct loom__cli *cli, const struct request *r, const struct loom_plugin *p, const char *path)
 {
 	struct loom__text text = {0};
 	int by_path = loom__is_plugin_file(r->name);
@@ -58,7 +55,8 @@ static int run(struct loom__cli *cli, void *args)
 	const struct loom_plugin *p;
 	char *path = NULL;
 	if (r->word.n != 1)
-		return loom__refuse(cli, LOOM_EXIT_USAGE, "describe: name one plug-in, as in: gpuloom describe NAME "
+		return loom__refuse(cli, LOOM_EXIT_USAGE,
+				    "describe: name one plug-in, as in: gpuloom describe NAME "
 				    "(gpuloom list shows the names)");
 	r->name = r->word.at[0];
 	int rc = loom__plugin_named(r->name, r->plugin_path, &path, &err);

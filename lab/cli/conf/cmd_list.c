@@ -24,12 +24,11 @@ struct request {
 };
 
 static const struct loom__option options[] = {
-	{"probe", NULL, "load each plug-in in its own process, and report failures",
-	 LOOM__AT(struct request, probe, BOOL)},
-	{"verbose", NULL, "also show versions and files", LOOM__AT(struct request, verbose, BOOL), .letter = 'v'},
-	{"json", NULL, "as JSON", LOOM__AT(struct request, json, BOOL)},
-	LOOM__OPTION_PLUGIN_PATH(struct request),
-	{0}};
+    {"probe", NULL, "load each plug-in in its own process, and report failures", LOOM__AT(struct request, probe, BOOL)},
+    {"verbose", NULL, "also show versions and files", LOOM__AT(struct request, verbose, BOOL), .letter = 'v'},
+    {"json", NULL, "as JSON", LOOM__AT(struct request, json, BOOL)},
+    LOOM__OPTION_PLUGIN_PATH(struct request),
+    {0}};
 
 static int run(struct loom__cli *cli, void *args);
 
@@ -38,8 +37,9 @@ const struct loom__usage loom__list_usage = {
     .synopsis = "[KIND] [options]\nconfs",
     .about = "Lists every plug-in of the search path, or those of one kind; or the confs shipped with gpuloom, which\n"
 	     "`gpuloom run NAME` finds from any folder.\n",
-    .notes = "Kinds: device, transport, scheduler, termination, sync, barrier, trigger, qos, workload.\n\n"
-	     "TAKES is what a conf took on two cores of a Xeon, or with an H100 if it needs a GPU; empty: not measured.\n",
+    .notes =
+	"Kinds: device, transport, scheduler, termination, sync, barrier, trigger, qos, workload.\n\n"
+	"TAKES is what a conf took on two cores of a Xeon, or with an H100 if it needs a GPU; empty: not measured.\n",
     .options = options,
     .examples = "list\tall plug-ins\n"
 		"list scheduler\tone kind\n"
@@ -80,19 +80,16 @@ static void examine(const struct loom__cli *cli, struct row *row)
 	struct loom_error err;
 	row->probed = 1;
 	if (loom__plugin_examine(cli->self, row->candidate->path, LOOM__PROBE_MS, &probed, &err)) {
-		snprintf(row->fault, sizeof(row->fault), "%s",
-			 loom__cause(row->candidate->path, err.text));
+		snprintf(row->fault, sizeof(row->fault), "%s", loom__cause(row->candidate->path, err.text));
 		return;
 	}
 	row->is = probed.identity;
 	row->known = 1;
 	if (probed.noise[0])
-		snprintf(row->warning, sizeof(row->warning), "prints when loaded: %s",
-			 probed.noise);
+		snprintf(row->warning, sizeof(row->warning), "prints when loaded: %s", probed.noise);
 }
 
-static void fill(const struct loom__cli *cli, const struct request *r,
-		 const struct loom__candidate *c, struct row *row)
+static void fill(const struct loom__cli *cli, const struct request *r, const struct loom__candidate *c, struct row *row)
 {
 	*row = (struct row){.candidate = c, .is = c->manifest, .known = c->has_manifest};
 	if (c->fault[0])
@@ -104,8 +101,7 @@ static void fill(const struct loom__cli *cli, const struct request *r,
 static int by_kind(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
-	return x->is.kind != y->is.kind ? (int)x->is.kind - (int)y->is.kind
-					  : strcmp(x->is.name, y->is.name);
+	return x->is.kind != y->is.kind ? (int)x->is.kind - (int)y->is.kind : strcmp(x->is.name, y->is.name);
 }
 
 static const char *short_name(const struct row *row)
@@ -180,8 +176,8 @@ static cJSON *row_json(const struct row *row)
 	return j;
 }
 
-static void print_json(const struct loom__cli *cli, const struct loom__search *search,
-		       const struct row *row, size_t n, const struct loom__absent *absent, size_t absents)
+static void print_json(const struct loom__cli *cli, const struct loom__search *search, const struct row *row, size_t n,
+		       const struct loom__absent *absent, size_t absents)
 {
 	cJSON *j = cJSON_CreateObject();
 	loom__json_add_text(j, "schema", "gpuloom.plugins/1");
@@ -189,8 +185,7 @@ static void print_json(const struct loom__cli *cli, const struct loom__search *s
 	cJSON *folders = loom__json_add_array(j, "folders");
 	for (size_t i = 0; i < search->count; i++)
 		loom__json_append_text(folders, search->folder[i]);
-	cJSON *good = loom__json_add_array(j, "plugins"),
-	      *bad = loom__json_add_array(j, "faulty");
+	cJSON *good = loom__json_add_array(j, "plugins"), *bad = loom__json_add_array(j, "faulty");
 	for (size_t i = 0; i < n; i++)
 		loom__json_append(row[i].fault[0] ? bad : good, row_json(&row[i]));
 	cJSON *out = loom__json_add_array(j, "absent");

@@ -45,8 +45,7 @@ static void set_one(struct loom_config *cfg, const struct loom__setting *s, size
 	const char *hash = strchr(s->before, '#');
 	loom__text_add(&from, "--%s %.200s", s->option, s->value);
 	if (hash)
-		loom__text_add(&text, "%.*s%zu%s%s", (int)(hash - s->before), s->before, number, hash + 1,
-			       s->value);
+		loom__text_add(&text, "%.*s%zu%s%s", (int)(hash - s->before), s->before, number, hash + 1, s->value);
 	else
 		loom__text_add(&text, "%s%s", s->before, s->value);
 	struct loom__entry where = {.source = LOOM_FROM_COMMAND_LINE, .file = loom__must_text(&from)};
@@ -66,8 +65,7 @@ static void read_named(const struct loom__cli *cli, const char *name, struct loo
 	free(path);
 }
 
-int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a,
-		    struct loom_config **cfg)
+int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a, struct loom_config **cfg)
 {
 	struct loom_error err;
 	struct loom__diag diag = {0};
@@ -132,7 +130,7 @@ int loom__conf_plan(const struct loom__cli *cli, struct loom_config *cfg, struct
 }
 
 int loom__conf_plan_config(const struct loom__cli *cli, struct loom_config *cfg, const struct loom__sweep_spec *spec,
-			 const size_t *pick, struct loom__plan *plan)
+			   const size_t *pick, struct loom__plan *plan)
 {
 	struct loom__diag diag = {0};
 	struct loom__plan_hooks hooks = {probe, loom__conf_sections, (void *)(uintptr_t)cli};

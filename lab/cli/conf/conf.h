@@ -18,29 +18,28 @@ struct loom__conf_args {
 };
 
 /* The rows of --set, --trust and --samples, for a struct S that has a struct loom__conf_args named conf. */
-#define LOOM__OPTION_SET(S)                                                                        \
-	{                                                                                          \
-		"set", "SECTION.KEY=VALUE", "set one option; may be repeated", .sets = "",    \
-		    LOOM__AT(S, conf.set, NONE)                                                    \
+#define LOOM__OPTION_SET(S)                                                                                            \
+	{                                                                                                              \
+		"set", "SECTION.KEY=VALUE", "set one option; may be repeated", .sets = "", LOOM__AT(S, conf.set, NONE) \
 	}
-#define LOOM__OPTION_TRUST(S)                                                                      \
-	{                                                                                          \
-		"trust", NULL, "if the conf is a RESULT.json: allow it to run commands, to load plug-ins by path, " \
-		"and to write files", LOOM__AT(S, conf.trust, BOOL)                                \
+#define LOOM__OPTION_TRUST(S)                                                                                          \
+	{                                                                                                              \
+		"trust", NULL,                                                                                         \
+		    "if the conf is a RESULT.json: allow it to run commands, to load plug-ins by path, "               \
+		    "and to write files",                                                                              \
+		    LOOM__AT(S, conf.trust, BOOL)                                                                      \
 	}
-#define LOOM__OPTION_SAMPLES(S)                                                                    \
-	{                                                                                          \
-		"samples", "N", "the same as --set run.samples=N", .sets = "run.samples=",         \
-		    LOOM__AT(S, conf.set, NONE)                                                    \
+#define LOOM__OPTION_SAMPLES(S)                                                                                        \
+	{                                                                                                              \
+		"samples", "N", "the same as --set run.samples=N", .sets = "run.samples=", LOOM__AT(S, conf.set, NONE) \
 	}
 
-/* Prints the mistakes in a conf, frees them, and returns an exit code. Prints each line only once, because a command may
- * read a conf several times. */
+/* Prints the mistakes in a conf, frees them, and returns an exit code. Prints each line only once, because a command
+ * may read a conf several times. */
 int loom__say_mistakes(struct loom__diag *diag);
 
 /* Reads the files, the environment and the command line, in this order, into a new config. Returns an exit code. */
-int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a,
-		    struct loom_config **cfg);
+int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a, struct loom_config **cfg);
 
 /* Callback of struct loom__plan_hooks: checks [sweep] and [x-paper] like other sections. */
 void loom__conf_sections(void *arg, struct loom_config *cfg, struct loom__diag *diag);
@@ -53,7 +52,7 @@ int loom__conf_plan(const struct loom__cli *cli, struct loom_config *cfg, struct
  * or, if spec is NULL, the conf without its sweep. Both print errors and return an exit code. */
 int loom__conf_sweep(struct loom_config *cfg, struct loom__sweep_spec *spec);
 int loom__conf_plan_config(const struct loom__cli *cli, struct loom_config *cfg, const struct loom__sweep_spec *spec,
-			 const size_t *pick, struct loom__plan *plan);
+			   const size_t *pick, struct loom__plan *plan);
 
 /* The confs shipped with gpuloom. They are in PREFIX/share/gpuloom/conf, or in conf/ of the source tree. */
 struct loom__confs {

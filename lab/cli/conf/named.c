@@ -38,8 +38,7 @@ static struct file_name *file_names(const struct loom__candidates *all)
 	struct file_name *name = loom__must(calloc(all->count + 1, sizeof(*name)));
 	for (size_t i = 0; i < all->count; i++) {
 		const char *file = strrchr(all->list[i].path, '/') + 1;
-		snprintf(name[i].whole, sizeof(name[i].whole), "%.*s", (int)strcspn(file, "."),
-			 file);
+		snprintf(name[i].whole, sizeof(name[i].whole), "%.*s", (int)strcspn(file, "."), file);
 		name[i].kind = loom__kind_of_file(name[i].whole, &name[i].brief);
 		if (!strncmp(all->list[i].fault, "hidden by ", 10))
 			name[i].kind = LOOM_KIND_NONE;
@@ -47,8 +46,7 @@ static struct file_name *file_names(const struct loom__candidates *all)
 	return name;
 }
 
-static int not_found(const struct file_name *file, size_t n, const char *name,
-		     struct loom_error *err)
+static int not_found(const struct file_name *file, size_t n, const char *name, struct loom_error *err)
 {
 	struct loom__near near = {.word = name};
 	for (size_t i = 0; i < n; i++)
@@ -56,13 +54,12 @@ static int not_found(const struct file_name *file, size_t n, const char *name,
 			loom__nearer(&near, file[i].brief);
 			loom__nearer(&near, file[i].whole);
 		}
-	return LOOM__FAIL(err, LOOM_ENOENT, "no plug-in '%s'%s%s%s%s see `gpuloom list`", name,
-			  LOOM__MEANT(near.name), near.name ? "" : ";");
+	return LOOM__FAIL(err, LOOM_ENOENT, "no plug-in '%s'%s%s%s%s see `gpuloom list`", name, LOOM__MEANT(near.name),
+			  near.name ? "" : ";");
 }
 
 /* Finds a plug-in by either name: sched_mgws.so for "mgws" and for "sched_mgws". */
-static int find_among_all(const struct loom__candidates *all, const char *name, char **path,
-			  struct loom_error *err)
+static int find_among_all(const struct loom__candidates *all, const char *name, char **path, struct loom_error *err)
 {
 	struct file_name *file = file_names(all);
 	struct loom__text choices = {0};
@@ -71,15 +68,14 @@ static int find_among_all(const struct loom__candidates *all, const char *name, 
 	for (size_t i = 0; i < all->count; i++) {
 		if (!file[i].kind || (strcmp(file[i].whole, name) && strcmp(file[i].brief, name)))
 			continue;
-		loom__text_add(&choices, "%s%s.%s", n++ ? ", " : "",
-			       loom__kind_section(file[i].kind), file[i].brief);
+		loom__text_add(&choices, "%s%s.%s", n++ ? ", " : "", loom__kind_section(file[i].kind), file[i].brief);
 		found = i;
 	}
 	if (!n)
 		rc = not_found(file, all->count, name, err);
 	else if (n > 1)
-		rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is the name of %zu plug-ins: choose from %s",
-				name, n, loom__must_text(&choices));
+		rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is the name of %zu plug-ins: choose from %s", name, n,
+				loom__must_text(&choices));
 	else
 		*path = loom__must(strdup(all->list[found].path));
 	loom__text_free(&choices);

@@ -34,16 +34,16 @@ static const struct loom__option options[] = {
 static int run(struct loom__cli *cli, void *args);
 
 const struct loom__usage loom__doctor_usage = {
-	.command = "doctor",
-	.synopsis = "[options]\n--profile DEVICES [--set SECTION.KEY=VALUE]...",
-	.about = "Checks which devices, networks and other mechanisms this machine has, and how to enable the rest.\n"
-		 "ok: usable; limited: usable with restrictions; no: not usable here. The exit status is 0, whatever the\n"
-		 "findings.\n",
-	.options = options,
-	.examples = "doctor\twhat this machine can run\n"
-		    "doctor --profile cuda:0\tmemory costs, as a conf of simulated GPUs\n",
-	.page = "docs/gpu.md",
-	LOOM__REQUEST(struct request, word, run)};
+    .command = "doctor",
+    .synopsis = "[options]\n--profile DEVICES [--set SECTION.KEY=VALUE]...",
+    .about = "Checks which devices, networks and other mechanisms this machine has, and how to enable the rest.\n"
+	     "ok: usable; limited: usable with restrictions; no: not usable here. The exit status is 0, whatever the\n"
+	     "findings.\n",
+    .options = options,
+    .examples = "doctor\twhat this machine can run\n"
+		"doctor --profile cuda:0\tmemory costs, as a conf of simulated GPUs\n",
+    .page = "docs/gpu.md",
+    LOOM__REQUEST(struct request, word, run)};
 
 /* The destination of the rows: they are printed, or added to a document. */
 struct sink {
@@ -52,8 +52,7 @@ struct sink {
 	const char *source; /* the plug-in that the row is from; NULL: the core */
 };
 
-static void take_row(void *arg, const char *topic, const char *state, const char *found,
-		     const char *fix)
+static void take_row(void *arg, const char *topic, const char *state, const char *found, const char *fix)
 {
 	const struct sink *s = arg;
 	int known = !strcmp(state, "ok") || !strcmp(state, "limited") || !strcmp(state, "no");
@@ -74,27 +73,24 @@ static void take_row(void *arg, const char *topic, const char *state, const char
 	loom__json_add_text(row, "source", s->source ? s->source : "gpuloom");
 }
 
-static void ask(const struct loom__cli *cli, struct sink *s, const char *question, const char *path,
-		const char *topic)
+static void ask(const struct loom__cli *cli, struct sink *s, const char *question, const char *path, const char *topic)
 {
 	struct loom_error err;
 	if (loom__ask_rows(cli->self, question, path, LIMIT_MS, take_row, s, &err)) {
 		loom__clean(err.text, sizeof(err.text));
-		take_row(s, topic, "no", err.text,
-			 "see `gpuloom list --probe` for what else cannot be used");
+		take_row(s, topic, "no", err.text, "see `gpuloom list --probe` for what else cannot be used");
 	}
 }
 
-static void plugin_rows(const struct loom__cli *cli, struct sink *s,
-			const struct loom__candidates *all, size_t folders)
+static void plugin_rows(const struct loom__cli *cli, struct sink *s, const struct loom__candidates *all, size_t folders)
 {
 	char found[120];
 	size_t faulty = 0;
 	for (size_t i = 0; i < all->count; i++)
 		faulty += all->list[i].fault[0] != 0;
 	if (folders)
-		snprintf(found, sizeof(found), "%zu in %zu folder%s, and %zu that cannot be used",
-			 all->count - faulty, folders, folders == 1 ? "" : "s", faulty);
+		snprintf(found, sizeof(found), "%zu in %zu folder%s, and %zu that cannot be used", all->count - faulty,
+			 folders, folders == 1 ? "" : "s", faulty);
 	else
 		snprintf(found, sizeof(found), "no folder of plug-ins was found");
 	take_row(s, "plug-ins",

@@ -17,8 +17,7 @@
  * first layer. */
 static void add_providers(struct loom__text *t, void *library)
 {
-	int (*getinfo)(uint32_t, const char *, const char *, uint64_t, const struct fi_info *,
-		       struct fi_info **);
+	int (*getinfo)(uint32_t, const char *, const char *, uint64_t, const struct fi_info *, struct fi_info **);
 	struct fi_info *list = NULL;
 	char seen[64][32];
 	size_t n = 0;
@@ -44,8 +43,7 @@ static void add_providers(struct loom__text *t, void *library)
 static void add_providers(struct loom__text *t, void *library)
 {
 	(void)library;
-	loom__text_add(t,
-		       "; built without <rdma/fabric.h>, so its providers are not known");
+	loom__text_add(t, "; built without <rdma/fabric.h>, so its providers are not known");
 }
 #endif
 

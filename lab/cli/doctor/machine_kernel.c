@@ -11,8 +11,7 @@
 #include "cli/doctor/doctor.h"
 
 /* Adds a row for a system call that returned fd: "ok" with the text `good`, or "no" with the error of the kernel. */
-static void call_row(loom__doctor_fn *row, void *arg, const char *topic, int fd, const char *good,
-		     const char *fix)
+static void call_row(loom__doctor_fn *row, void *arg, const char *topic, int fd, const char *good, const char *fix)
 {
 	char found[120];
 	if (fd >= 0) {
@@ -30,8 +29,7 @@ static void pressure_row(loom__doctor_fn *row, void *arg)
 	if (loom__machine_unmounted(row, arg, "pressure (PSI)", "/proc"))
 		return;
 	if (loom__machine_line(line, sizeof(line), "/proc/pressure/cpu"))
-		row(arg, "pressure (PSI)", "no",
-		    "not available: runs cannot detect other load",
+		row(arg, "pressure (PSI)", "no", "not available: runs cannot detect other load",
 		    "boot with psi=1, on a kernel built with CONFIG_PSI");
 	else
 		row(arg, "pressure (PSI)", "ok", line, "");
@@ -49,11 +47,9 @@ void loom__kernel_rows(loom__doctor_fn *row, void *arg)
 		row(arg, "/proc", "ok", "mounted", "");
 	if (!loom__machine_unmounted(row, arg, "/sys", "/sys"))
 		row(arg, "/sys", "ok", "mounted", "");
-	call_row(row, arg, "memfd", memfd_create("gpuloom-doctor", MFD_CLOEXEC),
-		 "shared memory without a name",
+	call_row(row, arg, "memfd", memfd_create("gpuloom-doctor", MFD_CLOEXEC), "shared memory without a name",
 		 "let the container's seccomp profile pass memfd_create");
 	call_row(row, arg, "pidfd", (int)syscall(SYS_pidfd_open, getpid(), 0u),
-		 "dead worker processes are detected at once",
-		 "use Linux 5.3 or later, outside of a sandbox");
+		 "dead worker processes are detected at once", "use Linux 5.3 or later, outside of a sandbox");
 	pressure_row(row, arg);
 }

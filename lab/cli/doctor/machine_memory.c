@@ -22,8 +22,7 @@ enum { CAPABILITY_IPC_LOCK = 14 };
 
 static void lock_row(loom__doctor_fn *row, void *arg)
 {
-	static const char fix[] =
-		"ulimit -l unlimited (memlock in /etc/security/limits.conf), or CAP_IPC_LOCK";
+	static const char fix[] = "ulimit -l unlimited (memlock in /etc/security/limits.conf), or CAP_IPC_LOCK";
 	struct rlimit limit = {0, 0};
 	char found[80];
 	getrlimit(RLIMIT_MEMLOCK, &limit);
@@ -92,11 +91,10 @@ static void faults_row(loom__doctor_fn *row, void *arg)
 		struct loom__text t = {0};
 		loom__text_add(&t, "failed: %s", strerror(why));
 		row(arg, "userfaultfd", "no", t.at,
-		    why == ENOSYS
-			    ? "use a kernel built with CONFIG_USERFAULTFD, outside of a sandbox"
-			    : "sysctl vm.unprivileged_userfaultfd=1, or let the container's "
-			      "seccomp "
-			      "profile pass it");
+		    why == ENOSYS ? "use a kernel built with CONFIG_USERFAULTFD, outside of a sandbox"
+				  : "sysctl vm.unprivileged_userfaultfd=1, or let the container's "
+				    "seccomp "
+				    "profile pass it");
 		loom__text_free(&t);
 		return;
 	}

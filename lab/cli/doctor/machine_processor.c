@@ -41,8 +41,7 @@ static unsigned allowed_cores(void)
 
 static void cores_row(loom__doctor_fn *row, void *arg)
 {
-	unsigned threads = (unsigned)sysconf(_SC_NPROCESSORS_ONLN), mine = allowed_cores(), cores,
-		 packages;
+	unsigned threads = (unsigned)sysconf(_SC_NPROCESSORS_ONLN), mine = allowed_cores(), cores, packages;
 	struct loom_machine_quota quota;
 	struct loom__text t = {0};
 	count_cores(&cores, &packages);
@@ -50,8 +49,8 @@ static void cores_row(loom__doctor_fn *row, void *arg)
 	double granted = quota.cpus;
 	loom__text_add(&t, "%u hardware thread%s", threads, threads == 1 ? "" : "s");
 	if (cores)
-		loom__text_add(&t, " on %u core%s in %u package%s", cores, cores == 1 ? "" : "s",
-			       packages, packages == 1 ? "" : "s");
+		loom__text_add(&t, " on %u core%s in %u package%s", cores, cores == 1 ? "" : "s", packages,
+			       packages == 1 ? "" : "s");
 	loom__text_add(&t, ", %u of them for this process", mine);
 	if (granted > 0)
 		loom__text_add(&t, ", time for %.3g of them", granted);
@@ -88,18 +87,14 @@ static void realtime_row(loom__doctor_fn *row, void *arg)
 		row(arg, "real-time priority", "ok", "SCHED_FIFO is permitted", "");
 		return;
 	}
-	row(arg, "real-time priority", "limited",
-	    "SCHED_FIFO is not permitted; threads run at normal priority",
+	row(arg, "real-time priority", "limited", "SCHED_FIFO is not permitted; threads run at normal priority",
 	    "ulimit -r 99 (rtprio in /etc/security/limits.conf), or CAP_SYS_NICE");
 }
 
 static int count_event(unsigned type, unsigned long long config)
 {
-	struct perf_event_attr attr = {.type = type,
-				       .size = sizeof(attr),
-				       .config = config,
-				       .exclude_kernel = 1,
-				       .exclude_hv = 1};
+	struct perf_event_attr attr = {
+	    .type = type, .size = sizeof(attr), .config = config, .exclude_kernel = 1, .exclude_hv = 1};
 	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	int why = errno;
 	if (fd >= 0)
@@ -116,14 +111,12 @@ static void counters_row(loom__doctor_fn *row, void *arg)
 	if (!hardware)
 		row(arg, "perf counters", "ok", "hardware and software events", "");
 	else if (!software)
-		row(arg, "perf counters", "limited",
-		    "software events only; no hardware counters here",
+		row(arg, "perf counters", "limited", "software events only; no hardware counters here",
 		    "use real hardware, or a virtual machine with a virtual PMU");
 	else {
-		snprintf(found, sizeof(found), "failed: %s (perf_event_paranoid is %s)",
-			 strerror(software), level[0] ? level : "not available");
-		row(arg, "perf counters", "no", found,
-		    "sysctl kernel.perf_event_paranoid=2, or CAP_PERFMON");
+		snprintf(found, sizeof(found), "failed: %s (perf_event_paranoid is %s)", strerror(software),
+			 level[0] ? level : "not available");
+		row(arg, "perf counters", "no", found, "sysctl kernel.perf_event_paranoid=2, or CAP_PERFMON");
 	}
 }
 

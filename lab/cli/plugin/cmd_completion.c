@@ -4,13 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/files.h"
 #include "cli/base/options.h"
 #include "inspect/candidates.h"
 #include "inspect/child.h"
 #include "inspect/probe.h"
 #include "cli/conf/conf.h"
 #include "cli/conf/schema.h"
+#include "facts/must.h"
 #include "papers/papers.h"
+#include "report/report.h"
+#include "report/view/document.h"
 
 struct request {
 	struct loom__words word;
@@ -57,13 +61,28 @@ static int run(struct loom__cli *cli, void *args)
 
 struct question {
 	const struct loom__cli *cli;
-	const char *word; /* the text typed so far */
+	const char *word; /* the text typed so far; in a list, without the earlier items */
+	/* Of the list "key=a,b" that the word is: "key=a,", and the length of "key=". Otherwise "" and 0. */
+	char before[400];
+	size_t key;
 };
 
 static void offer(const struct question *q, const char *candidate)
 {
 	if (!strncmp(candidate, q->word, strlen(q->word)))
-		loom__print(q->cli->out, "%s\n", candidate);
+		loom__print(q->cli->out, "%s%s\n", q->before, candidate + q->key);
+}
+
+/* Makes the word that of the last item of a list: of "key=a,b" it is "key=b", in `room`. `key`: the length of "key=". */
+static void last_of_list(struct question *q, size_t key, char room[400])
+{
+	const char *comma = strrchr(q->word, ',');
+	if (!comma || (size_t)(comma - q->word) < key || strlen(q->word) >= sizeof(q->before))
+		return;
+	snprintf(q->before, sizeof(q->before), "%.*s", (int)(comma + 1 - q->word), q->word);
+	snprintf(room, sizeof(q->before), "%.*s%s", (int)key, q->word, comma + 1);
+	q->word = room;
+	q->key = key;
 }
 
 LOOM_PRINTF(2, 3)
@@ -93,6 +112,47 @@ static void offer_options(const struct question *q, const char *command)
 	for (const struct loom__option *o = (*u)->options; o && o->name; o++)
 		offerf(q, "--%s", o->name);
 	offer(q, "--help");
+}
+
+/* Offers the values of the option "--NAME" that a table lists. */
+static void offer_choices(const struct question *q, const char *command, const char *option)
+{
+	const struct loom__usage *const *u = q->cli->commands;
+	while (*u && strcmp((*u)->command, command))
+		u++;
+	for (const struct loom__option *o = *u ? (*u)->options : NULL; o && o->name; o++)
+		for (size_t i = 0; o->choices && !strcmp(o->name, option + 2) && o->choices[i]; i++)
+			offer(q, o->choices[i]);
+	static const struct {
+		const char *option;
+		const char *const *values;
+	} list[] = {{"--plot", loom__plot_name},   {"--show", loom__show_name},	    {"--axes", loom__axes_name},
+		    {"--width", loom__width_name}, {"--format", loom__report_format_name}};
+	for (size_t k = 0; k < LOOM__COUNT(list); k++)
+		for (size_t i = 0; !strcmp(option, list[k].option) && list[k].values[i]; i++)
+			offer(q, list[k].values[i]);
+}
+
+/* Offers the metrics of the first result among the words of the command. A conf has the usual ones. */
+static void offer_metrics(const struct question *q, int argc, char **argv)
+{
+	struct loom__doc doc;
+	struct loom__view view;
+	struct loom_error err;
+	for (int i = 0; i < argc; i++) {
+		if (argv[i][0] == '-' || !strchr(argv[i], '.') || loom__doc_read(argv[i], &doc, &err))
+			continue;
+		if (!loom__view_create(&doc, 1, &view, &err)) {
+			for (size_t m = 0; m < view.metrics; m++)
+				offer(q, view.metric[m].name);
+			loom__view_free(&view);
+		}
+		loom__doc_free(&doc);
+		return;
+	}
+	offer(q, "seconds");
+	offer(q, "cpu_seconds");
+	offer(q, "joules");
 }
 
 static int scan(struct loom__candidates *all)
@@ -189,8 +249,10 @@ static void offer_plugins(const struct question *q)
 	if (scan(&all))
 		return;
 	for (size_t i = 0; i < all.count; i++)
-		if (usable(&all.list[i]))
-			offer(q, all.list[i].manifest.name);
+		if (usable(&all.list[i])) /* the name in confs, or that of the file */
+			offer(q, *q->word && !strncmp(short_name(&all.list[i].manifest), q->word, strlen(q->word))
+				     ? short_name(&all.list[i].manifest)
+				     : all.list[i].manifest.name);
 	loom__candidates_free(&all);
 }
 
@@ -223,6 +285,38 @@ static void offer_papers(const struct question *q)
 	free(path);
 }
 
+/* Offers the figures and tables of a paper that have a conf, as `gpuloom papers` takes them: "14", "table-5". */
+static void offer_figures(const struct question *q, const char *paper)
+{
+	struct loom__cli cli = *q->cli;
+	struct loom__confs all;
+	loom__files_begin(&cli); /* reading a conf records its name */
+	loom__confs_list(&cli, &all);
+	for (size_t i = 0; i < all.n; i++) {
+		const char *path = all.at[i].path;
+		struct loom__conf_args args = {.file = {&path, 1}};
+		struct loom__sweep_spec spec = {0};
+		struct loom__figure figure = {0};
+		struct loom__diag diag = {0};
+		struct loom__text name = {0};
+		struct loom_config *cfg = NULL;
+		if (!loom__conf_load(&cli, &args, &cfg) && !loom__conf_sweep(cfg, &spec) &&
+		    !loom__figure_read(cfg, &spec, &figure, &diag) && figure.entry && !strcmp(figure.of, paper) &&
+		    !strcmp(figure.entry->file, path)) {
+			loom__figure_file(&figure, &name);
+			const char *word = loom__must_text(&name) + strlen(paper) + 1;
+			offer(q, word + (strncmp(word, "figure-", 7) ? 0 : 7));
+		}
+		loom__text_free(&name);
+		loom__figure_free(&figure);
+		loom__diag_free(&diag);
+		loom__sweep_spec_free(&spec);
+		loom_config_destroy(cfg);
+	}
+	loom__confs_free(&all);
+	loom__files_end(&cli);
+}
+
 /* Hidden command `complete WORD BEFORE...`: lists the completions of WORD after the words BEFORE. */
 int loom__cmd_complete(struct loom__cli *cli, int argc, char **argv)
 {
@@ -234,11 +328,20 @@ int loom__cmd_complete(struct loom__cli *cli, int argc, char **argv)
 		offer_commands(&q);
 		return LOOM_EXIT_OK;
 	}
+	char room[sizeof(q.before)];
+	if (!strcmp(before, "--vary"))
+		last_of_list(&q, strcspn(q.word, "=") + 1, room);
+	else if (before[0] == '-')
+		last_of_list(&q, 0, room);
 	int plugins = !strcmp(command, "describe") || !strcmp(command, "validate");
 	if (!strcmp(before, "--set") || !strcmp(before, "--vary"))
 		offer_settings(&q);
 	else if (!strncmp(q.word, "-", 1))
 		offer_options(&q, command);
+	else if (!strcmp(before, "--metric"))
+		offer_metrics(&q, argc - 3, argv + 3);
+	else if (!strncmp(before, "--", 2))
+		offer_choices(&q, command, before);
 	else if (plugins && before[0] != '-')
 		offer_plugins(&q);
 	else if ((!strcmp(command, "new-plugin") && argc == 3) || !strcmp(command, "list")) {
@@ -251,6 +354,8 @@ int loom__cmd_complete(struct loom__cli *cli, int argc, char **argv)
 		offer_confs(&q);
 	else if (!strcmp(command, "papers") && argc == 3)
 		offer_papers(&q);
+	else if (!strcmp(command, "papers"))
+		offer_figures(&q, argv[3]);
 	else if (!strcmp(command, "completion"))
 		offer(&q, "bash");
 	return LOOM_EXIT_OK;

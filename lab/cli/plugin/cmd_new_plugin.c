@@ -20,8 +20,8 @@ struct new_plugin {
 	char name[64];      /* name with the kind: "term_mine" */
 	char macro[64];     /* `name` in capitals: "TERM_MINE" */
 	char folder[4200];
-	const char *gpuloom;	    /* path of this executable */
-	char *include, *plugins;    /* gpuloom's folders of headers and of plug-ins; NULL: not found */
+	const char *gpuloom;     /* path of this executable */
+	char *include, *plugins; /* gpuloom's folders of headers and of plug-ins; NULL: not found */
 };
 
 struct request {
@@ -30,8 +30,7 @@ struct request {
 };
 
 static const struct loom__option options[] = {
-    {"dir", "DIR", "folder to create, instead of ./KIND_NAME", LOOM__AT(struct request, dir, STR)},
-    {0}};
+    {"dir", "DIR", "folder to create, instead of ./KIND_NAME", LOOM__AT(struct request, dir, STR)}, {0}};
 
 static int run(struct loom__cli *cli, void *args);
 
@@ -53,8 +52,7 @@ const struct loom__usage loom__new_plugin_usage = {
 static int take(const struct loom__cli *cli, const struct request *r, struct new_plugin *n)
 {
 	if (r->word.n != 2) {
-		loom__say_error(
-		    cli, "new-plugin: expected a kind and a name, as in: gpuloom new-plugin term mine");
+		loom__say_error(cli, "new-plugin: expected a kind and a name, as in: gpuloom new-plugin term mine");
 		return LOOM_EXIT_USAGE;
 	}
 	n->kind = loom__take_kind(cli, "new-plugin", r->word.at[0]);
@@ -66,8 +64,7 @@ static int take(const struct loom__cli *cli, const struct request *r, struct new
 	if (!strncmp(n->shorts, prefix, length) && n->shorts[length] == '_')
 		n->shorts += length + 1; /* "term_mine" is also accepted */
 	length = strlen(n->shorts);
-	if (!length || length > 30 ||
-	    n->shorts[strspn(n->shorts, "abcdefghijklmnopqrstuvwxyz0123456789_")])
+	if (!length || length > 30 || n->shorts[strspn(n->shorts, "abcdefghijklmnopqrstuvwxyz0123456789_")])
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "new-plugin: the name '%s' is not 1 to 30 of a-z, 0-9 and _",
 				    n->shorts);
 	snprintf(n->name, sizeof(n->name), "%s_%s", prefix, n->shorts);
@@ -115,9 +112,8 @@ static void conf(const struct new_plugin *n, struct loom__text *out)
 			? "; The first policy of a pipeline serves the requests; the others take part in decisions.\n"
 			: "",
 		    section, n->kind == LOOM_QOS ? "monolithic " : "", n->name);
-	loom__text_add(out,
-		       "\n\n; Its options, with their defaults: gpuloom describe ./%s.so\n[%s.%s]",
-		       n->name, section, n->shorts);
+	loom__text_add(out, "\n\n; Its options, with their defaults: gpuloom describe ./%s.so\n[%s.%s]", n->name,
+		       section, n->shorts);
 }
 
 static void use(const struct new_plugin *n, struct loom__text *out)
@@ -130,15 +126,13 @@ static void use(const struct new_plugin *n, struct loom__text *out)
 		loom__text_add(out, "use = %s%s", n->kind == LOOM_QOS ? "monolithic " : "", n->shorts);
 }
 
-static void files(const struct new_plugin *n, const struct loom__template *t,
-		  struct loom__text *out)
+static void files(const struct new_plugin *n, const struct loom__template *t, struct loom__text *out)
 {
 	if (t->dev)
-		loom__text_add(
-		    out,
-		    "`%s.dev.h` is the device code, for CPUs and GPUs; `%s.c` is the "
-		    "host code.\n",
-		    n->name, n->name);
+		loom__text_add(out,
+			       "`%s.dev.h` is the device code, for CPUs and GPUs; `%s.c` is the "
+			       "host code.\n",
+			       n->name, n->name);
 	else
 		loom__text_add(out, "`%s.c` is the whole plug-in.\n", n->name);
 }
@@ -150,8 +144,8 @@ static void make_path(const char *path, struct loom__text *out)
 		loom__text_add(out, "%s%c", *path == ' ' ? "\\" : "", *path);
 }
 
-static void put_word(const struct new_plugin *n, const struct loom__template *t, const char *word,
-		     size_t length, struct loom__text *out)
+static void put_word(const struct new_plugin *n, const struct loom__template *t, const char *word, size_t length,
+		     struct loom__text *out)
 {
 #define IS(text) (length == sizeof(text) - 1 && !strncmp(word, text, length))
 	if (IS("NAME"))
@@ -184,8 +178,8 @@ static void put_word(const struct new_plugin *n, const struct loom__template *t,
 }
 
 /* Appends a line of the template with each @WORD@ replaced. Any other @ stays. */
-static void fill_line(const struct new_plugin *n, const struct loom__template *t, const char *at,
-		      const char *end, struct loom__text *out)
+static void fill_line(const struct new_plugin *n, const struct loom__template *t, const char *at, const char *end,
+		      struct loom__text *out)
 {
 	while (at < end) {
 		const char *from = memchr(at, '@', (size_t)(end - at));
@@ -207,8 +201,8 @@ static void fill_line(const struct new_plugin *n, const struct loom__template *t
 }
 
 /* Appends the template without the lines that start with %, which are faults that tests/broken plants. */
-static void fill(const struct new_plugin *n, const struct loom__template *t, const char *at,
-		 const char *end, struct loom__text *out)
+static void fill(const struct new_plugin *n, const struct loom__template *t, const char *at, const char *end,
+		 struct loom__text *out)
 {
 	while (at < end) {
 		const char *next = memchr(at, '\n', (size_t)(end - at));
@@ -219,9 +213,8 @@ static void fill(const struct new_plugin *n, const struct loom__template *t, con
 	}
 }
 
-static int write_one(const struct loom__cli *cli, const struct new_plugin *n,
-		     const struct loom__template *t, const struct loom__embedded *source,
-		     const char *file)
+static int write_one(const struct loom__cli *cli, const struct new_plugin *n, const struct loom__template *t,
+		     const struct loom__embedded *source, const char *file)
 {
 	struct loom__text path = {0}, text = {0};
 	struct loom_error err;
@@ -237,8 +230,7 @@ static int write_one(const struct loom__cli *cli, const struct new_plugin *n,
 	return status;
 }
 
-static int write_all(const struct loom__cli *cli, const struct new_plugin *n,
-		     const struct loom__template *t)
+static int write_all(const struct loom__cli *cli, const struct new_plugin *n, const struct loom__template *t)
 {
 	char source[80], dev[80], ini[80];
 	snprintf(source, sizeof(source), "%s.c", n->name);
@@ -269,8 +261,7 @@ static int make(const struct loom__cli *cli, const struct new_plugin *n)
 				    strerror(errno));
 	int status = write_all(cli, n, t);
 	if (!status)
-		fprintf(cli->out,
-			"%s: a %s plug-in: %s\n\n  cd %s && make && make check\n", n->folder,
+		fprintf(cli->out, "%s: a %s plug-in: %s\n\n  cd %s && make && make check\n", n->folder,
 			loom__kind_section(n->kind), t->about, n->folder);
 	return status;
 }

@@ -22,23 +22,21 @@ struct request {
 };
 
 static const struct loom__option options[] = {
-    {"level", "N", "1 ABI, 2 life cycle, 3 semantics, 4 concurrency, 5 fuzz",
-     LOOM__AT(struct request, level, U32), .dflt = "3", .max = LOOM__LEVEL_MOST},
+    {"level", "N", "1 ABI, 2 life cycle, 3 semantics, 4 concurrency, 5 fuzz", LOOM__AT(struct request, level, U32),
+     .dflt = "3", .max = LOOM__LEVEL_MOST},
     {"only", "TEST", "run only these tests, whatever their level; may be repeated",
      LOOM__AT(struct request, only, NONE)},
     {"skip", "TEST", "skip these tests; 'sched' means all that start with 'sched.'",
      LOOM__AT(struct request, skip, NONE)},
-    {"set", "OPTION=VALUE", "set an option of the plug-in; may be repeated",
-     LOOM__AT(struct request, set, NONE)},
+    {"set", "OPTION=VALUE", "set an option of the plug-in; may be repeated", LOOM__AT(struct request, set, NONE)},
     {"with", "CONF", "take options from [kind.name] of a conf, and also run the stack that it selects",
      LOOM__AT(struct request, with, STR)},
-    {"fuzz", "TIME", "how long the fuzz test runs, as in 10m (level 5: 10s)",
-     LOOM__AT(struct request, fuzz, TIME), .min = 1e6, .max = 86400e9},
-    {"seed", "N", "seed of random choices; failures print it",
-     LOOM__AT(struct request, seed, U64), .dflt = "1"},
+    {"fuzz", "TIME", "how long the fuzz test runs, as in 10m (level 5: 10s)", LOOM__AT(struct request, fuzz, TIME),
+     .min = 1e6, .max = 86400e9},
+    {"seed", "N", "seed of random choices; failures print it", LOOM__AT(struct request, seed, U64), .dflt = "1"},
     {"jobs", "N", "number of tests to run in parallel", LOOM__AT(struct request, jobs, U32), .dflt = "1", .max = 64},
-    {"timeout", "TIME", "time limit of each test, instead of its own",
-     LOOM__AT(struct request, timeout, TIME), .min = 1e6, .max = 86400e9},
+    {"timeout", "TIME", "time limit of each test, instead of its own", LOOM__AT(struct request, timeout, TIME),
+     .min = 1e6, .max = 86400e9},
     {"json", NULL, "print the verdicts as JSON", LOOM__AT(struct request, json, BOOL)},
     {"list", NULL, "list the tests and their purpose", LOOM__AT(struct request, list, BOOL)},
     {"quiet", NULL, "print only failures and notes", LOOM__AT(struct request, quiet, BOOL)},
@@ -85,9 +83,8 @@ static void show(void *arg, const struct loom__outcome *o)
 			     : o->ending == LOOM__PASSED            ? "32"
 			     : o->ending == LOOM__SKIPPED           ? "33"
 								    : "1;31";
-	fprintf(r->cli->out, "  %s%s%s%-8s%s %-24s %6.2f s  %s\n", colour ? "\033[" : "",
-		colour ? colour : "", colour ? "m" : "", name, colour ? "\033[0m" : "", o->test,
-		o->seconds, o->what);
+	fprintf(r->cli->out, "  %s%s%s%-8s%s %-24s %6.2f s  %s\n", colour ? "\033[" : "", colour ? colour : "",
+		colour ? "m" : "", name, colour ? "\033[0m" : "", o->test, o->seconds, o->what);
 	if (o->why[0])
 		fprintf(r->cli->out, "           %s\n", o->why);
 	if (!good && o->level >= 4)
@@ -127,8 +124,8 @@ static int report(const struct request *r, const struct loom__verdicts *v)
 		fprintf(r->cli->out, "%s\n", json ? json : "{}");
 		free(json);
 	} else {
-		fprintf(r->cli->out, "%s %s, level %d: %zu passed, %zu failed, %zu skipped\n",
-			v->name, v->version, v->level, passed, bad, skipped);
+		fprintf(r->cli->out, "%s %s, level %d: %zu passed, %zu failed, %zu skipped\n", v->name, v->version,
+			v->level, passed, bad, skipped);
 		if (bad && v->kind)
 			fprintf(r->cli->out, "how to fix failures: docs/kinds/%s.md, docs/validate.md\n",
 				loom__kind_name(v->kind));
@@ -205,10 +202,8 @@ static int validate(struct request *r)
 		loom__say_error(r->cli, "%s", err.text);
 		status = LOOM_EXIT_FAILURE;
 	} else if (!n) {
-		loom__say_error(
-		    r->cli,
-		    "validate: %s has no such test: see `gpuloom validate --list %s`",
-		    v.name, name_of(r));
+		loom__say_error(r->cli, "validate: %s has no such test: see `gpuloom validate --list %s`", v.name,
+				name_of(r));
 		status = LOOM_EXIT_USAGE;
 	} else {
 		v.list = list;
@@ -266,7 +261,6 @@ int loom__cmd_validate_test(struct loom__cli *cli, int argc, char **argv)
 	}
 	free(again);
 	loom__validate_test_command(cli->self, argc, argv);
-	loom__say_error(
-	    cli, "validate-test is an internal command of gpuloom: use `gpuloom validate PLUGIN.so`");
+	loom__say_error(cli, "validate-test is an internal command of gpuloom: use `gpuloom validate PLUGIN.so`");
 	return LOOM_EXIT_USAGE;
 }

@@ -6,10 +6,12 @@
 
 #include "cli/base/files.h"
 #include "cli/report/report.h"
+#include "compare/compare.h"
 #include "papers/papers.h"
 #include "report/view/foreign.h"
 #include "sweep/spec.h"
 #include "facts/must.h"
+#include "facts/token.h"
 #include "facts/write.h"
 
 static const struct loom__option options[] = {
@@ -17,7 +19,7 @@ static const struct loom__option options[] = {
      "output file, named " LOOM__REPORT_SUFFIXES " or .json; '-' is standard output. Default: "
      "Markdown to standard output",
      LOOM__AT(struct loom__report_args, output, STR), .letter = 'o', .writes = LOOM__WRITES_RESULT},
-    {"format", "FORMAT", "html, md, csv, svg, png, pdf, junit or json, whatever the name of the file",
+    {"format", "FORMAT", "html, md, csv, svg, png, pdf, tex, junit or json, whatever the name of the file",
      LOOM__AT(struct loom__report_args, format, STR)},
     {"metric", "NAME[,NAME]", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, metric, STR)},
     LOOM__OPTION_DERIVE(struct loom__report_args),
@@ -45,6 +47,7 @@ const struct loom__usage loom__report_usage = {
     .notes = "  .html  one self-contained page      .csv   one row per sample\n"
 	     "  .md    tables for a pull request    .xml   JUnit: rules of --fail-on\n"
 	     "  .svg   the plots                    .json  all values of tables and plots\n"
+	     "  .tex   a table for LaTeX\n"
 	     "  .png, .pdf  the plots, converted by rsvg-convert (Debian: librsvg2-bin)\n",
     .options = options,
     .examples = "report ab.json -o ab.html\ta page\n"
@@ -62,7 +65,7 @@ static enum loom__report_format format_of(const struct loom__cli *cli, const str
 	else if (a->output && !loom__names_stdout(a->output))
 		format = loom__report_format_of(a->output);
 	if (format == LOOM__REPORT_FORMATS)
-		loom__say_error(cli, "report: unknown format '%s': choose html, md, csv, svg, png, pdf, junit or json",
+		loom__say_error(cli, "report: unknown format '%s': choose html, md, csv, svg, png, pdf, tex, junit or json",
 				a->format ? a->format : a->output);
 	return format;
 }
@@ -85,6 +88,33 @@ static int put(const struct loom__cli *cli, const char *path, const struct loom_
 	return loom__refuse(cli, LOOM_EXIT_FAILURE, "%s", err.text);
 }
 
+static void name_plots(struct loom__text *t, unsigned plots)
+{
+	for (int k = 0; k < LOOM__PLOTS; k++)
+		if (plots >> k & 1)
+			loom__text_add(t, "%s%s", t->length ? ", " : "", loom__plot_name[k]);
+}
+
+/* A picture lacks plots that were asked for, or is empty: says which plots have data. */
+static int check_plots(const struct loom__view *view, const struct loom__report_settings *settings, unsigned drawn, int asked,
+		       struct loom_error *err)
+{
+	struct loom__report_settings all = *settings;
+	struct loom__text scratch = {0}, lacks = {0}, has = {0};
+	unsigned lacking = asked ? settings->plots & ~drawn : drawn ? 0 : ~0u;
+	if (!lacking)
+		return 0;
+	all.plots = ~0u;
+	name_plots(&lacks, lacking);
+	name_plots(&has, loom__report_svg(&scratch, view, &all));
+	int rc = LOOM__FAIL(err, LOOM_EINVAL, "'%.200s' has no data for %s%s%s", view->doc[0].path, asked ? lacks.at : "a plot",
+			    has.length ? "; it has data for " : "", loom__must_text(&has));
+	loom__text_free(&scratch);
+	loom__text_free(&lacks);
+	loom__text_free(&has);
+	return rc;
+}
+
 int loom__report_write(const struct loom__cli *cli, const struct loom__report_args *a,
 		       const struct loom__view *view, const struct loom__report_settings *settings)
 {
@@ -102,7 +132,7 @@ int loom__report_write(const struct loom__cli *cli, const struct loom__report_ar
 	case LOOM__AS_SVG:
 	case LOOM__AS_PNG:
 	case LOOM__AS_PDF:
-		loom__report_svg(&t, view, settings);
+		rc = check_plots(view, settings, loom__report_svg(&t, view, settings), a->plot != NULL, &err);
 		break;
 	case LOOM__AS_JSON:
 		loom__report_summary(&t, view, settings);
@@ -110,13 +140,16 @@ int loom__report_write(const struct loom__cli *cli, const struct loom__report_ar
 	case LOOM__AS_JUNIT:
 		loom__report_junit(&t, view);
 		break;
+	case LOOM__AS_LATEX:
+		loom__report_latex(&t, view, settings);
+		break;
 	case LOOM__REPORT_FORMATS:
 		return LOOM_EXIT_USAGE;
 	default:
 		loom__report_markdown(&t, view, settings);
 	}
-	int status = LOOM_EXIT_FAILURE;
-	if (is_plots(format) && format != LOOM__AS_SVG)
+	int status = rc ? LOOM_EXIT_USAGE : LOOM_EXIT_FAILURE;
+	if (!rc && is_plots(format) && format != LOOM__AS_SVG)
 		rc = loom__report_draw(&t, format, &drawn, &err);
 	if (rc)
 		loom__say_error(cli, "report: %s", err.text);
@@ -275,6 +308,44 @@ int loom__report(const struct loom__cli *cli, const struct loom__report_args *a,
 	return status;
 }
 
+/* Keeps the verdicts on the metrics that --metric names. If one of them has no verdict yet, judges all of them from the samples
+ * in the blocks. */
+static void judge_named(const struct loom__report_args *a, cJSON *doc)
+{
+	cJSON *v, *next, *list = cJSON_GetObjectItemCaseSensitive(doc, "comparisons");
+	struct loom__compare_metric *metric = loom__must(calloc(strlen(a->metric) + 1, sizeof(*metric)));
+	struct loom__derived derived;
+	struct loom_error err;
+	const char *text = a->metric;
+	size_t n = 0, lacking = 0, i;
+	if (a->derive && !loom__derived_read(a->derive, &derived, &err))
+		cJSON_ArrayForEach(v, loom__json_list(doc, "variants"))
+		{
+			loom__derived_result(&derived, cJSON_GetObjectItemCaseSensitive(v, "result"), &err);
+		}
+	while (loom__take_name(&text, metric[n].name, sizeof(metric[n].name))) {
+		if (!loom__compare_better(doc, metric[n].name))
+			continue;
+		int known = 0;
+		cJSON_ArrayForEach(v, list)
+		{
+			known |= !strcmp(loom__json_text(v, "metric"), metric[n].name);
+		}
+		lacking += !known;
+		n++;
+	}
+	if (lacking) /* it fails if the document lacks what a verdict needs, and then the view names the metrics that are missing */
+		loom__compare_again(doc, NULL, metric, n, &err);
+	for (v = lacking || !cJSON_IsArray(list) ? NULL : list->child; v; v = next) {
+		next = v->next;
+		for (i = 0; i < n && strcmp(metric[i].name, loom__json_text(v, "metric"));)
+			i++;
+		if (i == n)
+			cJSON_Delete(cJSON_DetachItemViaPointer(list, v));
+	}
+	free(metric);
+}
+
 static int run(struct loom__cli *cli, void *args)
 {
 	struct loom__report_args *a = args;
@@ -284,8 +355,14 @@ static int run(struct loom__cli *cli, void *args)
 				    "`gpuloom report r.json -o r.html`");
 	if (format_of(cli, a) == LOOM__REPORT_FORMATS)
 		return LOOM_EXIT_USAGE;
+	for (size_t i = 0; i < a->file.n; i++)
+		if (strlen(a->file.at[i]) > 4 && !strcmp(a->file.at[i] + strlen(a->file.at[i]) - 4, ".ini"))
+			return loom__refuse(cli, LOOM_EXIT_USAGE, "report: '%s' is a conf: `gpuloom run %s --json r.json` makes a result of it",
+					    a->file.at[i], a->file.at[i]);
 	struct loom__doc *doc = loom__must(calloc(a->file.n, sizeof(*doc)));
 	int status = loom__file_documents(cli, &a->file, doc);
+	if (!status && a->metric && doc[0].kind == LOOM__DOC_COMPARE && !doc[0].foreign)
+		judge_named(a, doc[0].root);
 	if (!status)
 		status = loom__report(cli, a, doc, a->file.n);
 	for (size_t i = 0; i < a->file.n; i++)

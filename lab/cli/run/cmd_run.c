@@ -61,22 +61,22 @@ static int run(struct loom__cli *cli, void *args);
 static int rerun(struct loom__cli *cli, void *args);
 
 const struct loom__usage loom__run_usage = {
-	.command = "run",
-	.synopsis = "CONF... [options]",
-	.about = "Runs the workload that the conf files select, verifies every result, and prints a table.\n"
-		 "Later files override earlier ones, and --set overrides files. A conf with [sweep] sections is\n"
-		 "run in all its configurations, as by `gpuloom sweep`.\n",
-	.notes = "Ctrl-C ends after the sample in progress and keeps the results; a second one ends at once.\n\n"
+    .command = "run",
+    .synopsis = "CONF... [options]",
+    .about = "Runs the workload that the conf files select, verifies every result, and prints a table.\n"
+	     "Later files override earlier ones, and --set overrides files. A conf with [sweep] sections is\n"
+	     "run in all its configurations, as by `gpuloom sweep`.\n",
+    .notes = "Ctrl-C ends after the sample in progress and keeps the results; a second one ends at once.\n\n"
 	     "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 124 timeout,\n"
-		 "130 interrupted.\n",
-	.options = options,
-	.examples = "run contains\tthe job of the tutorial\n"
-		    "run contains --samples 20 --json r.json\tmore samples, and the result as a file\n"
-		    "run contains --set scheduler.use=static\tanother scheduler\n"
-		    "run -n 2 pingpong\tmessages between two ranks\n",
-	.page = "docs/reading-output.md",
-	.inputs = 1,
-	LOOM__REQUEST(struct run_args, conf.file, run)};
+	     "130 interrupted.\n",
+    .options = options,
+    .examples = "run contains\tthe job of the tutorial\n"
+		"run contains --samples 20 --json r.json\tmore samples, and the result as a file\n"
+		"run contains --set scheduler.use=static\tanother scheduler\n"
+		"run -n 2 pingpong\tmessages between two ranks\n",
+    .page = "docs/reading-output.md",
+    .inputs = 1,
+    LOOM__REQUEST(struct run_args, conf.file, run)};
 
 const struct loom__usage loom__rerun_usage = {
     .command = "rerun",
@@ -152,17 +152,18 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 		    const struct loom_ranks *ranks, struct loom__rank_threads *others, struct loom_error *err)
 {
 	struct loom_stack_params params = {
-		.size = sizeof(params), .log = loom__log_line, .log_level = (int)a->log, .ranks = ranks};
+	    .size = sizeof(params), .log = loom__log_line, .log_level = (int)a->log, .ranks = ranks};
 	struct loom_stack *stack = NULL;
 	struct loom_result *result = NULL;
 	int first = !ranks || !ranks->rank; /* rank 0 prints for all ranks */
-	struct beside beside = {.watch = {.cli = cli,
-					  .line = cli->err_is_tty && !a->quiet && first,
-					  .silent = a->quiet || !first},
-				.derived = &a->derived};
-	struct loom__run_hooks hooks = {
-		.begin = loom__facts_begin, .sample = after_sample, .beat = while_running,
-		.progress = loom__watch_verifying, .arg = &beside};
+	struct beside beside = {
+	    .watch = {.cli = cli, .line = cli->err_is_tty && !a->quiet && first, .silent = a->quiet || !first},
+	    .derived = &a->derived};
+	struct loom__run_hooks hooks = {.begin = loom__facts_begin,
+					.sample = after_sample,
+					.beat = while_running,
+					.progress = loom__watch_verifying,
+					.arg = &beside};
 	if (ranks && first && !loom__plan_get(plan, LOOM_TRIGGER))
 		loom__say_warning(cli,
 				  "the conf has no [trigger], so the ranks do not communicate: each of the %u runs "
@@ -171,7 +172,7 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 	int rc = loom__stack_open(plan, &params, &stack, err);
 	if (!rc) {
 		loom__rank_threads_on_stop(others, stack,
-				    first ? "gpuloom: stopping after this sample; again to stop now\n" : NULL);
+					   first ? "gpuloom: stopping after this sample; again to stop now\n" : NULL);
 		if (loom__stop_asked()) /* a signal may have come while plug-ins were opened */
 			loom_stack_stop(stack);
 		if (a->trace && first)
@@ -199,10 +200,7 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 /* Rejects options that a sweep does not support. */
 static int check_sweep(const struct loom__cli *cli, const struct run_args *a)
 {
-	const char *option = a->ranks    ? "--ranks"
-			     : a->trace  ? "--trace"
-			     : a->derive ? "--derive"
-					 : NULL;
+	const char *option = a->ranks ? "--ranks" : a->trace ? "--trace" : a->derive ? "--derive" : NULL;
 	struct loom__boot_plan plan;
 	struct loom_error err;
 	if (!option && (loom__boot_plan(0, &plan, &err) || plan.how != LOOM__BOOT_ALONE))
@@ -226,7 +224,7 @@ static int run_sweep(const struct loom__cli *cli, struct run_args *a, const stru
 
 /* Runs all ranks as threads of this process. */
 static int run_rank_threads(struct loom__cli *cli, struct run_args *a, struct loom_config *cfg, struct loom__plan *plan,
-		     uint32_t ranks)
+			    uint32_t ranks)
 {
 	struct loom__rank_threads *others;
 	struct loom_error err = {0};
@@ -249,8 +247,8 @@ static int run_once(struct loom__cli *cli, struct run_args *a, struct loom_confi
 	struct loom__boot boot;
 	struct loom_error err = {0};
 	if (a->sweep.resume || a->sweep.restart)
-		return loom__refuse(cli, LOOM_EXIT_USAGE,
-				    "run: --%s requires a conf with [sweep]", a->sweep.resume ? "resume" : "restart");
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "run: --%s requires a conf with [sweep]",
+				    a->sweep.resume ? "resume" : "restart");
 	if (a->json && loom__file_keeps_sweep("--json", a->json, &err))
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "run: %s", err.text);
 	int status = loom__conf_plan(cli, cfg, &plan);

@@ -109,14 +109,12 @@ static int resolve(struct loom__sweep_session *s, size_t i, struct loom__names *
 {
 	struct loom__sweep_config *c = &s->sweep.config[i];
 	const size_t *pick = s->configs.pick + i * s->configs.factors;
-	const struct loom__constraint *left_out =
-	    loom__constraint_of(s->spec->constraint, s->spec->constraints, pick);
+	const struct loom__constraint *left_out = loom__constraint_of(s->spec->constraint, s->spec->constraints, pick);
 	struct loom_config *cfg = NULL;
 	struct loom__plan plan;
 	c->values = cJSON_CreateObject();
 	for (size_t f = 0; f < s->spec->factors; f++)
-		loom__json_add_text(c->values, s->spec->factor[f].key,
-					s->spec->factor[f].value[pick[f]]);
+		loom__json_add_text(c->values, s->spec->factor[f].key, s->spec->factor[f].value[pick[f]]);
 	if (left_out) {
 		c->skipped = loom__must(strdup(left_out->reason));
 		name_config(c, NULL);
@@ -171,8 +169,7 @@ struct run {
 };
 
 /* Writes the line `about` when the first configuration has run: what all configurations share, except the factors. */
-static int tell_about(struct loom__sweep_session *s, const struct loom_result *r,
-		      struct loom_error *err)
+static int tell_about(struct loom__sweep_session *s, const struct loom_result *r, struct loom_error *err)
 {
 	cJSON *line = cJSON_CreateObject();
 	s->about_written = 1;
@@ -259,8 +256,8 @@ static int gather(const struct loom__sweep_session *s, struct run *r, const stru
 	uint32_t ranks = 1;
 	int status = 0, rc = 0;
 	if (loom__ranks_threads(s->cli, NULL, plan, &ranks, &status))
-		rc = status ? LOOM__FAIL(err, LOOM_EINVAL, "the ranks of [run] are not available") :
-			      loom__rank_threads_start(r->cfg, ranks, LOOM__RANK_THREADS_SAMPLE, &r->others, err);
+		rc = status ? LOOM__FAIL(err, LOOM_EINVAL, "the ranks of [run] are not available")
+			    : loom__rank_threads_start(r->cfg, ranks, LOOM__RANK_THREADS_SAMPLE, &r->others, err);
 	else if (plan->run.ranks > 1)
 		rc = LOOM__FAIL(err, LOOM_ENOTSUP,
 				"[run] ranks = %u: sweeps have one rank, except on simulated devices: set "

@@ -26,8 +26,8 @@ static int add_figure(struct loom__text *out, const struct loom__view *view, con
 		drawn = drawn && loom__plot_draw(&at[i], view, f->settings, f->plot, f->metric, f->variant,
 						 i ? LOOM__NARROW : LOOM__WIDE) > 0;
 	if (drawn && wide->at && narrow->at) {
-		loom__text_add(out, "<figure>\n<div class=\"wide\">%s</div>\n<div class=\"narrow\">%s</div>\n", wide->at,
-			       narrow->at);
+		loom__text_add(out, "<figure>\n<div class=\"wide\">%s</div>\n<div class=\"narrow\">%s</div>\n",
+			       wide->at, narrow->at);
 		if (*caption)
 			loom__text_add(out, "<figcaption>%s</figcaption>\n", caption);
 		loom__text_add(out, "</figure>\n");
@@ -69,9 +69,7 @@ static int varies_devices(const struct loom__view *view)
 static void add_facts(struct loom__text *out, const struct loom__view *view)
 {
 	struct loom__text t = {0};
-	const cJSON *d, *result = view->variants && view->variant[0].result
-				      ? view->variant[0].result
-				      : view->head;
+	const cJSON *d, *result = view->variants && view->variant[0].result ? view->variant[0].result : view->head;
 	char number[64];
 	size_t samples = 0, warmups = 0;
 	loom__text_add(out, "<dl class=\"facts\">\n");
@@ -105,10 +103,8 @@ static void add_facts(struct loom__text *out, const struct loom__view *view)
 	}
 	fact(out, ranks > 1 ? "Devices of a rank" : "Devices", loom__must_text(&t));
 	loom__text_free(&t);
-	loom__text_add(&t, "%s",
-		       loom__json_text(loom__json_object(view->head, "gpuloom"), "version"));
-	const char *revision =
-	    loom__json_text(loom__json_object(view->head, "gpuloom"), "revision");
+	loom__text_add(&t, "%s", loom__json_text(loom__json_object(view->head, "gpuloom"), "version"));
+	const char *revision = loom__json_text(loom__json_object(view->head, "gpuloom"), "revision");
 	if (*revision)
 		loom__text_add(&t, " at %.12s", revision);
 	fact(out, "gpuloom", loom__must_text(&t));
@@ -133,11 +129,10 @@ static void add_nav(struct loom__text *out, const char *body)
 {
 	static const struct {
 		const char *id, *name;
-	} part[] = {
-	    {"verdicts", "Verdict"},    {"variants", "Variants"}, {"lines", "Lines"}, {"effects", "Main effects"},
-	    {"pareto", "Pareto front"}, {"samples", "Samples"},   {"metrics", "All metrics"},
-	    {"workers", "Workers"},     {"missing", "Not run"},   {"environment", "Environment"},
-	    {"conf", "Configuration"},  {"command", "Command"},   {"data", "Data"}};
+	} part[] = {{"verdicts", "Verdict"},    {"variants", "Variants"}, {"lines", "Lines"},
+		    {"pareto", "Pareto front"}, {"samples", "Samples"},   {"metrics", "All metrics"},
+		    {"workers", "Workers"},     {"missing", "Not run"},   {"environment", "Environment"},
+		    {"conf", "Configuration"},  {"command", "Command"},   {"data", "Data"}};
 	loom__text_add(out, "<nav aria-label=\"Sections\">\n");
 	for (size_t i = 0; i < LOOM__COUNT(part); i++) {
 		char id[64];
@@ -174,12 +169,11 @@ static void add_samples(struct loom__text *out, const struct loom__view *view,
 				 view->metric[f.metric].name);
 		add_figure(out, view, &f, "");
 		f.plot = LOOM__PLOT_DISTRIBUTION;
-		add_figure(
-		    out, view, &f,
-		    view->variants > LOOM__SERIES
-			? "Box: the middle half of the samples. Line: 95 % interval of the median."
-			: "Curves: share of samples up to a value. Below, each sample, the middle "
-			  "half as a box, and the median with its 95 % interval as a line.");
+		add_figure(out, view, &f,
+			   view->variants > LOOM__SERIES
+			       ? "Box: the middle half of the samples. Line: 95 % interval of the median."
+			       : "Curves: share of samples up to a value. Below, each sample, the middle "
+				 "half as a box, and the median with its 95 % interval as a line.");
 		loom__text_add(out, "</details>\n");
 	}
 	loom__text_add(out, "</section>\n");
@@ -241,18 +235,22 @@ static void add_lines(struct loom__text *out, const struct loom__view *view,
 			    "Each mark merges the samples of up to %zu configurations, which differ in other options. ",
 			    pooled);
 		if (f.plot != LOOM__PLOT_LINES)
-			loom__text_add(&caption, "Medians%s.%s", f.plot == LOOM__PLOT_BARS ? ", with their 95 % intervals where there are 6 "
-										  "samples or more"
-										: "",
-				       settings->marks ? " In red or in parentheses: the paper's values, with their tolerances." : "");
+			loom__text_add(&caption, "Medians%s.%s",
+				       f.plot == LOOM__PLOT_BARS ? ", with their 95 % intervals where there are 6 "
+								   "samples or more"
+								 : "",
+				       settings->marks
+					   ? " In red or in parentheses: the paper's values, with their tolerances."
+					   : "");
 		else
-			loom__text_add(&caption,
-			       "Marks: medians. Bars: their 95 %% intervals, where there are 6 samples or more. Thin: "
-			       "the lowest to the "
-			       "highest sample.%s",
-			       settings->show < LOOM__SHOW_SPEEDUP || (settings->base && *settings->base)
-				       ? ""
-				       : " Dashed: perfect scaling.");
+			loom__text_add(
+			    &caption,
+			    "Marks: medians. Bars: their 95 %% intervals, where there are 6 samples or more. Thin: "
+			    "the lowest to the "
+			    "highest sample.%s",
+			    settings->show < LOOM__SHOW_SPEEDUP || (settings->base && *settings->base)
+				? ""
+				: " Dashed: perfect scaling.");
 		loom__markup_add(&part, "<details class=\"print\"%s><summary><h3>%s</h3></summary>\n", i ? "" : " open",
 				 view->metric[f.metric].name);
 		int drawn = add_figure(&part, view, &f, loom__must_text(&caption));
@@ -269,30 +267,18 @@ static void add_lines(struct loom__text *out, const struct loom__view *view,
 static void add_body(struct loom__text *out, const struct loom__view *view,
 		     const struct loom__report_settings *settings)
 {
-	struct figure forest = {.plot = LOOM__PLOT_FOREST}, effects = {.plot = LOOM__PLOT_EFFECTS};
+	struct figure forest = {.plot = LOOM__PLOT_FOREST};
 	if (view->comparisons) {
 		loom__html_verdicts(out, view);
-		add_figure(out, view, &forest,
-			   "Each effect with its 95 % interval; the shaded band is the margin "
-			   "within which "
-			   "a difference does not matter. Right is better, whatever the metric: of a time the axis has the inverse.");
+		add_figure(
+		    out, view, &forest,
+		    "Each change with its 95 % interval; the shaded band is the margin within which a difference does "
+		    "not matter. Right is better.");
 		loom__text_add(out, "</section>\n");
 	}
 	if (settings->metrics)
 		loom__html_variants(out, view, settings->metric[0]);
 	add_lines(out, view, settings);
-	if (settings->metrics && view->factors) {
-		struct loom__text part = {0};
-		effects.metric = settings->metric[0];
-		if (add_figure(
-			&part, view, &effects,
-			"Small dots: one configuration each, its median. Large marks: the middle of the "
-			"configurations. At the right, the change against the first level among configurations that "
-			"differ in nothing else, and its 95 % interval where there are 6 pairs or "
-			"more."))
-			loom__html_effects(&part, view, settings->metric[0]);
-		loom__html_section_of(out, "effects", "Main effects", "", &part);
-	}
 	add_pareto(out, view, settings);
 	add_samples(out, view, settings);
 	loom__html_metrics(out, view);
@@ -326,10 +312,9 @@ void loom__report_html(struct loom__text *out, const struct loom__view *view,
 	loom__html_notices(out, view);
 	add_nav(out, loom__must_text(&body));
 	loom__markup_move(out, &body);
-	loom__text_add(
-	    out,
-	    "</main>\n<footer>Intervals are at 95 %% and valid for any distribution; values have "
-	    "four significant digits. Created by gpuloom %s from the data in this file.</footer>\n"
-	    "<script>%s</script>\n</body>\n</html>\n",
-	    LOOM_VERSION_TEXT, loom__html_script);
+	loom__text_add(out,
+		       "</main>\n<footer>Intervals are at 95 %% and valid for any distribution; values have "
+		       "four significant digits. Created by gpuloom %s from the data in this file.</footer>\n"
+		       "<script>%s</script>\n</body>\n</html>\n",
+		       LOOM_VERSION_TEXT, loom__html_script);
 }

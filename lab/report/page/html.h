@@ -22,7 +22,6 @@ void loom__html_headline(struct loom__text *out, const struct loom__view *view);
 void loom__html_verdicts(struct loom__text *out, const struct loom__view *view);
 void loom__html_variants(struct loom__text *out, const struct loom__view *view, size_t metric);
 void loom__html_metrics(struct loom__text *out, const struct loom__view *view);
-void loom__html_effects(struct loom__text *out, const struct loom__view *view, size_t metric);
 void loom__html_missing(struct loom__text *out, const struct loom__view *view);
 void loom__html_notices(struct loom__text *out, const struct loom__view *view);
 void loom__html_environment(struct loom__text *out, const struct loom__view *view);

@@ -80,9 +80,10 @@ void loom__html_notices(struct loom__text *out, const struct loom__view *view)
 	}
 	cJSON_ArrayForEach(item, loom__json_list(view->head, "gate"))
 	{
-		int failed = loom__json_true(item, "failed");
 		const char *text = loom__json_text(item, "text");
-		notice(out, failed ? " bad" : " good", failed ? "Gate failed: " : "Gate passed: ",
+		int failed = loom__json_true(item, "failed"), open = loom__json_true(item, "undecided");
+		notice(out, failed ? " bad" : open ? "" : " good",
+		       failed ? "Gate failed: " : open ? "Gate undecided: " : "Gate passed: ",
 		       *text ? text : loom__json_text(item, "rule"));
 	}
 	remarks(out, loom__json_list(view->head, "warnings"));

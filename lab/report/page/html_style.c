@@ -86,22 +86,21 @@ const char loom__html_style[] =
     "h2,h3,caption{break-after:avoid}.scroll{overflow:visible}a{color:inherit}}\n"
     "@media (prefers-reduced-motion:reduce){html{scroll-behavior:auto}}\n";
 
-const char loom__html_script[] =
-    "\"use strict\";\n"
-    "(function(){\n"
-    "var place=document.getElementById(\"downloads\");\n"
-    "document.querySelectorAll(\"script.data\").forEach(function(data){\n"
-    "var b=document.createElement(\"button\"),name=data.getAttribute(\"data-name\");\n"
-    "b.type=\"button\";b.textContent=\"Download \"+name;\n"
-    "b.addEventListener(\"click\",function(){\n"
-    "var a=document.createElement(\"a\");\n"
-    "a.href=URL.createObjectURL(new "
-    "Blob([data.textContent.trim()+\"\\n\"],{type:\"application/json\"}));\n"
-    "a.download=name;a.click();\n"
-    "setTimeout(function(){URL.revokeObjectURL(a.href);},10000);});\n"
-    "place.appendChild(b);});\n"
-    "addEventListener(\"beforeprint\",function(){\n"
-    "document.querySelectorAll(\"details.print\").forEach(function(d){d.open=true;});});\n"
-    "})();\n";
+const char loom__html_script[] = "\"use strict\";\n"
+				 "(function(){\n"
+				 "var place=document.getElementById(\"downloads\");\n"
+				 "document.querySelectorAll(\"script.data\").forEach(function(data){\n"
+				 "var b=document.createElement(\"button\"),name=data.getAttribute(\"data-name\");\n"
+				 "b.type=\"button\";b.textContent=\"Download \"+name;\n"
+				 "b.addEventListener(\"click\",function(){\n"
+				 "var a=document.createElement(\"a\");\n"
+				 "a.href=URL.createObjectURL(new "
+				 "Blob([data.textContent.trim()+\"\\n\"],{type:\"application/json\"}));\n"
+				 "a.download=name;a.click();\n"
+				 "setTimeout(function(){URL.revokeObjectURL(a.href);},10000);});\n"
+				 "place.appendChild(b);});\n"
+				 "addEventListener(\"beforeprint\",function(){\n"
+				 "document.querySelectorAll(\"details.print\").forEach(function(d){d.open=true;});});\n"
+				 "})();\n";
 
 const char loom__html_script_hash[] = "W5LaMyB03LPC7gg/ULrJND4nXfZXe+t1aARsaAYKDuo=";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of a page: verdicts, variants, metrics, effects, and configurations that were not run. */
+/* The tables of a page: verdicts, variants, metrics, and configurations that were not run. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,10 +39,10 @@ void loom__verdict_grid(const struct loom__view *view, size_t rows, int remarks,
 		loom__grid_cell(g, 0, "%s", c->name);
 		loom__grid_cell(g, LOOM__CELL_VERDICT | (unsigned)c->verdict << 8, "%s", *c->word ? c->word : "none");
 		loom__grid_cell(g, 0, "%s", LOOM__GAIN(c->effect, c->better));
-		loom__grid_cell(g, 0, "%s",
-				loom__gain_range(range, c->effect, c->low, c->high, c->better, "open"));
+		loom__grid_cell(g, 0, "%s", loom__gain_range(range, c->effect, c->low, c->high, c->better, "open"));
 		loom__grid_cell(g, 0, "%s", loom__p_value(p, isnan(c->p_holm) ? c->p : c->p_holm));
-		loom__grid_cell(g, 0, "%.0zu", c->blocks >= 0 && c->blocks < 1e12 ? (size_t)c->blocks : 0); /* 0: empty */
+		loom__grid_cell(g, 0, "%.0zu",
+				c->blocks >= 0 && c->blocks < 1e12 ? (size_t)c->blocks : 0); /* 0: empty */
 		if (remarks) {
 			struct loom__text text = {0};
 			loom__verdict_remarks(view, c, "; ", &text);
@@ -58,13 +58,14 @@ void loom__html_headline(struct loom__text *out, const struct loom__view *view)
 	size_t said = 0;
 	for (size_t i = 0; i < view->comparisons && said < 3; i++) {
 		const struct loom__compared *c = &view->compared[i];
-		const char *says = loom__verdict_phrase(c->word);
+		char perhaps[48];
+		const char *says = loom__verdict_phrase(view, c, perhaps);
 		if (!says || strcmp(c->name, view->compared[0].name))
 			continue;
 		loom__markup_add(out,
-				 "<p class=\"headline\"><strong>%s</strong> %s <strong>%s</strong> in %s: %s.</p>\n",
-				 view->variant[c->variant].label, says,
-				 view->variant[c->baseline].label, c->name, LOOM__GAIN(c->effect, c->better));
+				 "<p class=\"headline\"><strong>%s</strong> %s <strong>%s</strong> in %s%s: %s.</p>\n",
+				 view->variant[c->variant].label, says, view->variant[c->baseline].label, c->name,
+				 perhaps, LOOM__GAIN(c->effect, c->better));
 		said++;
 	}
 }
@@ -81,8 +82,8 @@ void loom__html_verdicts(struct loom__text *out, const struct loom__view *view)
 	loom__grid_html(&g, out, "cards", loom__must_text(&caption));
 	loom__text_free(&caption);
 	if (rows < view->comparisons)
-		loom__text_add(out, "<p class=\"soft\">The first %zu of %zu comparisons.</p>\n",
-			       rows, view->comparisons);
+		loom__text_add(out, "<p class=\"soft\">The first %zu of %zu comparisons.</p>\n", rows,
+			       view->comparisons);
 }
 
 /* Appends the median of a series as a cell. */
@@ -128,7 +129,7 @@ static void variant_row(struct loom__grid *g, const struct loom__view *view, siz
 		median(g, s, m);
 	}
 	if (s->n && s->median.open)
-		loom__grid_cell(g, 0, "open");
+		loom__grid_cell(g, 0, "needs 6 samples");
 	else
 		range(g, s, s->median.low, s->median.high, m);
 	range(g, s, s->n ? s->sorted[0] : NAN, s->n ? s->sorted[s->n - 1] : NAN, m);
@@ -159,8 +160,7 @@ void loom__html_variants(struct loom__text *out, const struct loom__view *view, 
 	loom__grid_html(&g, out, named_by_levels(view) ? "" : "cards", loom__must_text(&caption));
 	loom__text_free(&caption);
 	if (n > MOST_ROWS)
-		loom__text_add(out, "<p class=\"soft\">%d of %zu; the rest is in the CSV.</p>\n",
-			       MOST_ROWS, n);
+		loom__text_add(out, "<p class=\"soft\">%d of %zu; the rest is in the CSV.</p>\n", MOST_ROWS, n);
 	loom__text_add(out, "</section>\n");
 	free(order);
 }
@@ -190,44 +190,16 @@ void loom__html_metrics(struct loom__text *out, const struct loom__view *view)
 	struct loom__grid g = {0};
 	if (view->kind == LOOM__DOC_SWEEP || !view->metrics || !columns)
 		return;
-	loom__html_section(
-	    out, "metrics", "All metrics",
-	    "Medians. Metrics that are 0 in all samples are left out, since their mechanism took no "
-	    "part.");
+	loom__html_section(out, "metrics", "All metrics",
+			   "Medians. Metrics that are 0 in all samples are left out, since their mechanism took no "
+			   "part.");
 	loom__metric_grid(view, columns, 1, &g);
 	loom__grid_html(&g, out, "", "Medians of all metrics");
 	if (view->metrics_left_out)
-		loom__text_add(out, "<p class=\"soft\">Only the first %d metrics were read.</p>\n",
-			       LOOM__VIEW_METRICS);
+		loom__text_add(out, "<p class=\"soft\">Only the first %d metrics were read.</p>\n", LOOM__VIEW_METRICS);
 	if (columns < view->variants)
-		loom__text_add(out, "<p class=\"soft\">The first %zu of %zu variants.</p>\n",
-			       columns, view->variants);
+		loom__text_add(out, "<p class=\"soft\">The first %zu of %zu variants.</p>\n", columns, view->variants);
 	loom__text_add(out, "</section>\n");
-}
-
-void loom__html_effects(struct loom__text *out, const struct loom__view *view, size_t metric)
-{
-	const char *level[MOST_ROWS];
-	char text[112];
-	struct loom__grid g = {0};
-	loom__text_add(out, "<details><summary>The same as a table</summary>\n");
-	loom__grid_columns(&g, "factor|level|against|#change|#95 % interval|#pairs");
-	for (size_t f = 0; f < view->factors && f < MOST_ROWS / 8; f++) {
-		size_t n = loom__effect_levels(view, f, level, 16);
-		for (size_t i = 1; i < n; i++) {
-			struct loom__stats_interval r = {0};
-			size_t pairs = loom__effect(view, metric, f, level[0], level[i], &r);
-			loom__grid_cell(&g, 0, "%s", view->factor[f]);
-			loom__grid_cell(&g, 0, "%s", level[i]);
-			loom__grid_cell(&g, 0, "%s", level[0]);
-			loom__grid_cell(&g, 0, "%s", LOOM__CHANGE(pairs ? r.at : NAN));
-			loom__grid_cell(&g, 0, "%s", !pairs ? "\xe2\x80\x93" :
-						     r.open ? "open" : loom__change_range(text, r.low, r.high, ""));
-			loom__grid_cell(&g, 0, "%zu", pairs);
-		}
-	}
-	loom__grid_html(&g, out, "", "Change against the first level, other factors equal");
-	loom__text_add(out, "</details>\n");
 }
 
 static int is_missing(const struct loom__variant *v)

@@ -13,8 +13,7 @@ int loom__report_draw(const struct loom__text *svg, enum loom__report_format for
 		      struct loom_error *err)
 {
 	static char png[] = "--format=png", pdf[] = "--format=pdf", name[] = "rsvg-convert", twice[] = "--zoom=2";
-	char *const command[] = {name, format == LOOM__AS_PNG ? png : pdf, format == LOOM__AS_PNG ? twice : NULL,
-				       NULL};
+	char *const command[] = {name, format == LOOM__AS_PNG ? png : pdf, format == LOOM__AS_PNG ? twice : NULL, NULL};
 	FILE *in = tmpfile(), *drawn = tmpfile();
 	struct child child;
 	const char *step;
@@ -25,13 +24,11 @@ int loom__report_draw(const struct loom__text *svg, enum loom__report_format for
 	}
 	if (!rc) {
 		rewind(in);
-		rc = child_start(&child,
-				 &(struct child_program){.argv = command,
-							 .in = fileno(in),
-							 .out = fileno(drawn),
-							 .err = STDERR_FILENO,
-							 .end = SIGKILL},
-				 &step);
+		rc = child_start(
+		    &child,
+		    &(struct child_program){
+			.argv = command, .in = fileno(in), .out = fileno(drawn), .err = STDERR_FILENO, .end = SIGKILL},
+		    &step);
 		status = rc ? 0 : child_wait(&child, NULL);
 	}
 	char room[4096];

@@ -21,8 +21,7 @@ struct loom__scale {
 	char unit[40]; /* unit of the labels: "ms", "Mtasks/s" */
 };
 /* Fits the axis to lo..hi with a margin. There is about one tick per `spacing` pixels. */
-void loom__scale_fit(struct loom__scale *s, double lo, double hi, const char *unit, double a,
-		     double b, double spacing);
+void loom__scale_fit(struct loom__scale *s, double lo, double hi, const char *unit, double a, double b, double spacing);
 /* Makes the axis logarithmic, with ticks at 1, 2 and 5 times powers of ten. Has no effect if lo <= 0. */
 void loom__scale_log(struct loom__scale *s, double lo, double hi);
 double loom__scale_at(const struct loom__scale *s, double v);
@@ -32,35 +31,30 @@ int loom__scale_tick(const struct loom__scale *s, int i, double *v, char label[3
 /* ---- svg.c ----------------------------------------------------------------------------------- */
 void loom__svg_begin(struct loom__text *out, double width, double height, const char *label);
 void loom__svg_end(struct loom__text *out);
-void loom__svg_line(struct loom__text *out, const char *style, double x1, double y1, double x2,
-		    double y2);
-void loom__svg_box(struct loom__text *out, const char *style, double x, double y, double width,
-		   double height, double round);
+void loom__svg_line(struct loom__text *out, const char *style, double x1, double y1, double x2, double y2);
+void loom__svg_box(struct loom__text *out, const char *style, double x, double y, double width, double height,
+		   double round);
 /* Draws text. `anchor` says where x is in the text: at its 's'tart, 'm'iddle or 'e'nd. `text` is untrusted, and is cut
  * to `most` characters. */
-void loom__svg_text(struct loom__text *out, const char *style, double x, double y, char anchor,
-		    const char *text, size_t most);
+void loom__svg_text(struct loom__text *out, const char *style, double x, double y, char anchor, const char *text,
+		    size_t most);
 /* Draws the mark of a series. `tip` is its tooltip, or NULL. */
-void loom__svg_mark(struct loom__text *out, size_t series, const char *style, double x, double y,
-		    double size, const char *tip);
+void loom__svg_mark(struct loom__text *out, size_t series, const char *style, double x, double y, double size,
+		    const char *tip);
 void loom__svg_tip(struct loom__text *out, const char *tip);
 /* Draw the ticks of an axis with their labels, and grid lines. loom__svg_axis_x() draws a horizontal axis at y, with
  * grid lines up to `top`. loom__svg_axis_y() draws a vertical axis at x, with grid lines to `right`. */
 void loom__svg_axis_x(struct loom__text *out, const struct loom__scale *s, double y, double top);
 void loom__svg_axis_y(struct loom__text *out, const struct loom__scale *s, double x, double right);
 /* Draws the title of an axis, such as "tasks_per_s (Mtasks/s), more is better". */
-void loom__svg_metric(struct loom__text *out, const struct loom__view *view, size_t metric,
-		      const char *unit, double x, double y, char anchor);
+void loom__svg_metric(struct loom__text *out, const struct loom__view *view, size_t metric, const char *unit, double x,
+		      double y, char anchor);
 size_t loom__svg_fits(double pixels); /* returns how many characters of a label fit */
 
 /* The plots. Each function appends one svg element and returns its height, or returns 0 if there is nothing to draw. */
 double loom__plot_forest(struct loom__text *out, const struct loom__view *view, double width);
-double loom__plot_runs(struct loom__text *out, const struct loom__view *view, size_t metric,
-		       double width);
-double loom__plot_distribution(struct loom__text *out, const struct loom__view *view, size_t metric,
-			       double width);
-double loom__plot_effects(struct loom__text *out, const struct loom__view *view, size_t metric,
-			  double width);
+double loom__plot_runs(struct loom__text *out, const struct loom__view *view, size_t metric, double width);
+double loom__plot_distribution(struct loom__text *out, const struct loom__view *view, size_t metric, double width);
 /* Draws the Pareto front of the metrics settings->x and settings->y. If the settings ask for ratios or geometric means,
  * draws the front of these instead. */
 double loom__plot_pareto(struct loom__text *out, const struct loom__view *view,
@@ -73,20 +67,12 @@ double loom__plot_bars(struct loom__text *out, const struct loom__view *view,
 		       const struct loom__report_settings *settings, size_t metric, double width);
 double loom__plot_heat(struct loom__text *out, const struct loom__view *view,
 		       const struct loom__report_settings *settings, size_t metric, double width);
-double loom__plot_workers(struct loom__text *out, const struct loom__view *view,
-			  const struct loom__variant *v, double width);
+double loom__plot_workers(struct loom__text *out, const struct loom__view *view, const struct loom__variant *v,
+			  double width);
 /* Draws one of the plots above. A plot that needs no metric, variant or settings ignores them. */
 double loom__plot_draw(struct loom__text *out, const struct loom__view *view,
 		       const struct loom__report_settings *settings, enum loom__plot_kind plot, size_t metric,
 		       const struct loom__variant *v, double width);
-
-/* Computes the effect of `level` of a factor relative to the level `base`: the median ratio with its 95 % interval. The
- * median is taken over pairs of configurations that differ only in this factor. Returns the number of pairs. */
-size_t loom__effect(const struct loom__view *view, size_t metric, size_t factor, const char *base,
-		    const char *level, struct loom__stats_interval *ratio);
-/* Lists the levels of a factor in order of appearance, at most `most`. Returns their number. */
-size_t loom__effect_levels(const struct loom__view *view, size_t factor, const char **level,
-			   size_t most);
 
 /* CSS class and symbol of each verdict, indexed by enum loom__verdict. */
 extern const char *const loom__verdict_style[], *const loom__verdict_sign[];

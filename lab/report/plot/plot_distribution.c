@@ -44,13 +44,16 @@ static void choose(struct strips *s)
 
 static void fit(struct strips *s)
 {
-	double lo = INFINITY, hi = -INFINITY;
+	double lo = INFINITY, hi = -INFINITY, most = 0; /* most: the largest third quartile */
 	for (size_t i = 0; i < s->rows; i++) {
-		lo = fmin(lo, series_of(s, i)->sorted[0]);
-		hi = fmax(hi, series_of(s, i)->sorted[series_of(s, i)->n - 1]);
+		const struct loom__series *d = series_of(s, i);
+		lo = fmin(lo, d->sorted[0]);
+		hi = fmax(hi, d->sorted[d->n - 1]);
+		most = fmax(most, loom__stats_quantile(d->sorted, d->n, 0.75));
 	}
-	loom__scale_fit(&s->x, lo, hi, s->view->metric[s->metric].unit, s->left, s->right,
-			s->narrow ? 64 : 90);
+	loom__scale_fit(&s->x, lo, hi, s->view->metric[s->metric].unit, s->left, s->right, s->narrow ? 64 : 90);
+	if (hi > 3 * most || hi > 20 * lo) /* a long tail would press everything else together */
+		loom__scale_log(&s->x, lo, hi);
 }
 
 static void draw_ecdf(struct loom__text *out, const struct strips *s, double top, double bottom)
@@ -64,14 +67,12 @@ static void draw_ecdf(struct loom__text *out, const struct strips *s, double top
 	for (size_t i = 0; i < s->rows; i++) {
 		const struct loom__series *d = series_of(s, i);
 		size_t steps = d->n < MOST_STEPS ? d->n : MOST_STEPS;
-		loom__text_add(out, "<path class=\"line s%zu\" d=\"M%s %s",
-			       s->row[i] % LOOM__SERIES,
+		loom__text_add(out, "<path class=\"line s%zu\" d=\"M%s %s", s->row[i] % LOOM__SERIES,
 			       LOOM__XY(loom__scale_at(&s->x, d->sorted[0])), LOOM__XY(bottom));
 		for (size_t k = 0; k < steps; k++) {
 			size_t upto = (k + 1) * d->n / steps;
-			loom__text_add(
-			    out, "H%sV%s", LOOM__XY(loom__scale_at(&s->x, d->sorted[upto - 1])),
-			    LOOM__XY(bottom - (bottom - top) * (double)upto / (double)d->n));
+			loom__text_add(out, "H%sV%s", LOOM__XY(loom__scale_at(&s->x, d->sorted[upto - 1])),
+				       LOOM__XY(bottom - (bottom - top) * (double)upto / (double)d->n));
 		}
 		loom__text_add(out, "\"/>\n");
 	}
@@ -86,43 +87,36 @@ static void draw_strip(struct loom__text *out, const struct strips *s, size_t i,
 	char tip[640];
 	double from = loom__scale_at(&s->x, loom__stats_quantile(d->sorted, d->n, 0.25));
 	double to = loom__scale_at(&s->x, loom__stats_quantile(d->sorted, d->n, 0.75));
-	loom__text_add(
-	    out,
-	    "<rect class=\"half s%zu\" x=\"%s\" y=\"%s\" width=\"%s\" height=\"14\" rx=\"3\"/>\n",
-	    color % LOOM__SERIES, LOOM__XY(from), LOOM__XY(y - 7), LOOM__XY(fmax(to - from, 1)));
+	loom__text_add(out, "<rect class=\"half s%zu\" x=\"%s\" y=\"%s\" width=\"%s\" height=\"14\" rx=\"3\"/>\n",
+		       color % LOOM__SERIES, LOOM__XY(from), LOOM__XY(y - 7), LOOM__XY(fmax(to - from, 1)));
 	for (size_t k = 0; k < dots; k++) {
 		/* The dots are spread evenly over the ranks, including both ends. They vary in height, so that equal
 		 * values stay visible. */
 		size_t rank = dots > 1 ? k * (d->n - 1) / (dots - 1) : 0;
 		double up = (double)((k * 7) % 5) * 2 - 4;
-		loom__text_add(out, "<circle class=\"dot s%zu\" cx=\"%s\" cy=\"%s\" r=\"2\"/>\n",
-			       color % LOOM__SERIES,
+		loom__text_add(out, "<circle class=\"dot s%zu\" cx=\"%s\" cy=\"%s\" r=\"2\"/>\n", color % LOOM__SERIES,
 			       LOOM__XY(loom__scale_at(&s->x, d->sorted[rank])), LOOM__XY(y + up));
 	}
 	double at = loom__scale_at(&s->x, d->median.at);
 	double left = d->median.open & LOOM__STATS_OPEN_LOW ? d->sorted[0] : d->median.low;
-	double right =
-	    d->median.open & LOOM__STATS_OPEN_HIGH ? d->sorted[d->n - 1] : d->median.high;
-	loom__svg_line(out, d->median.open ? "whisker open" : "whisker",
-		       loom__scale_at(&s->x, left), y, loom__scale_at(&s->x, right), y);
+	double right = d->median.open & LOOM__STATS_OPEN_HIGH ? d->sorted[d->n - 1] : d->median.high;
+	loom__svg_line(out, d->median.open ? "whisker open" : "whisker", loom__scale_at(&s->x, left), y,
+		       loom__scale_at(&s->x, right), y);
 	snprintf(tip, sizeof(tip), "median %s, %zu samples, 95 %% interval %s to %s", figure, d->n,
 		 d->median.open ? "open" : LOOM__FIGURE(d->median.low, unit),
 		 d->median.open ? "open: fewer than 6 samples" : LOOM__FIGURE(d->median.high, unit));
 	loom__svg_mark(out, color, "fill ring", at, y, 4.4, tip);
 	const struct loom__variant *v = &s->view->variant[s->row[i]];
 	if (s->narrow) {
-		loom__svg_text(out, "label", 0, y - 16, 's', v->label,
-			       loom__svg_fits(s->right - 90));
+		loom__svg_text(out, "label", 0, y - 16, 's', v->label, loom__svg_fits(s->right - 90));
 		loom__svg_text(out, "note", s->right, y - 16, 'e', figure, 24);
 	} else {
-		loom__svg_text(out, "label", s->left - 14, y + 4, 'e', v->label,
-			       loom__svg_fits(s->left - 14));
+		loom__svg_text(out, "label", s->left - 14, y + 4, 'e', v->label, loom__svg_fits(s->left - 14));
 		loom__svg_text(out, "note", s->right + 14, y + 4, 's', figure, 24);
 	}
 }
 
-double loom__plot_distribution(struct loom__text *out, const struct loom__view *view, size_t metric,
-			       double width)
+double loom__plot_distribution(struct loom__text *out, const struct loom__view *view, size_t metric, double width)
 {
 	struct strips s = {.view = view, .metric = metric, .narrow = width < 600};
 	choose(&s);
@@ -140,6 +134,8 @@ double loom__plot_distribution(struct loom__text *out, const struct loom__view *
 	double height = bottom + 30 + (s.left_out ? 20 : 0);
 	loom__svg_begin(out, width, height, "Distribution of the samples");
 	loom__svg_metric(out, view, metric, s.x.unit, 0, 14, 's');
+	if (s.x.log)
+		loom__svg_text(out, "note", width, 14, 'e', "logarithmic axis", 20);
 	loom__svg_axis_x(out, &s.x, bottom, top);
 	if (ecdf)
 		draw_ecdf(out, &s, top, split);

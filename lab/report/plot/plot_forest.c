@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draws effects with their intervals and the margin. All metrics share one axis, on which right means better. So the
- * plot shows the ratio for a rate, and the inverse of the ratio for a time. */
+/* Draws effects with their intervals and the margin. Right means better: the position is the logarithm of the ratio of
+ * a rate, and that of the inverse ratio of a time. Labels give the change of the metric. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "facts/must.h"
 
 #define MOST_ROWS 60
+#define LABELS    30  /* height of the labels of an axis */
 #define FURTHEST  6.9 /* ln 1000: larger effects are drawn at the edge */
 
 struct forest {
@@ -48,53 +49,45 @@ static void fit(struct forest *f)
 	f->reach = fmax(f->reach, 0.01);
 }
 
-static void draw_tick(struct loom__text *out, const struct forest *f, double ratio,
-		      const char *text, double top, double bottom, int words)
+/* Draws a line at a change, with its label unless `text` is NULL. */
+static void draw_tick(struct loom__text *out, const struct forest *f, double log_gain, const char *text, double top,
+		      double bottom)
 {
-	double x = at(f, log(ratio));
-	if (fabs(log(ratio)) > f->reach * 0.97)
+	double x = at(f, log_gain);
+	if (fabs(log_gain) > f->reach * (f->narrow ? 0.86 : 0.97)) /* the label would leave the picture */
 		return;
-	loom__svg_line(out, ratio == 1 ? "one" : "grid", x, top, x, bottom);
-	if (words)
+	loom__svg_line(out, log_gain == 0 ? "one" : "grid", x, top, x, bottom);
+	if (text)
 		loom__svg_text(out, "tick", x, bottom + 18, 'm', text, 24);
 }
 
-/* Draws the axis. Tick labels give the improvement, like the labels at the right: "+5 %", and from a factor of 2 on
- * "x2". */
-static void draw_axis(struct loom__text *out, const struct forest *f, double top, double bottom, int words)
+/* Draws the axis of a group of metrics with one direction. Labels give the change of the metric, as tables do: of a
+ * time, a change to the right is negative. From a factor of 2 on, they are factors. */
+static void draw_axis(struct loom__text *out, const struct forest *f, int less, double top, double bottom, int words)
 {
 	static const double steps[] = {.001, .002, .005, .01, .02, .05, .1, .2, .25, .5};
 	char text[32];
-	double pixels = (f->right - f->left) / 2, spacing = f->narrow ? 50 : 78;
-	int most = (int)(pixels / spacing);
-	most = most < 1 ? 1 : most;
-	draw_tick(out, f, 1, "same", top, bottom, words);
-	if (f->reach < 0.8) {
-		double far = expm1(f->reach), step = steps[0];
-		for (size_t i = 0; i < LOOM__COUNT(steps) && far / step > most; i++)
-			step = steps[i];
-		for (int i = 1; i <= most && i < 20; i++) {
-			snprintf(text, sizeof(text), "+%.3g %%", step * i * 100);
-			draw_tick(out, f, 1 + step * i, text, top, bottom, words);
-			snprintf(text, sizeof(text), "\xe2\x88\x92%.3g %%", step * i * 100);
-			if (step * i < 1)
-				draw_tick(out, f, 1 - step * i, text, top, bottom, words);
-		}
-		return;
-	}
+	int most = (int)fmax(1, (f->right - f->left) / 2 / (f->narrow ? 50 : 78));
 	double factor = 2;
+	draw_tick(out, f, 0, words ? "same" : NULL, top, bottom);
 	while (f->reach / log(factor) > most)
 		factor *= factor < 16 ? 2 : 4;
-	for (double by = factor; by < 2000; by *= factor) {
-		snprintf(text, sizeof(text), "\xc3\x97%.4g", by);
-		draw_tick(out, f, by, text, top, bottom, words);
-		snprintf(text, sizeof(text), "\xc3\xb7%.4g", by);
-		draw_tick(out, f, 1 / by, text, top, bottom, words);
+	for (int sign = -1; sign <= 1; sign += 2) { /* of the change */
+		double side = (sign < 0) == less ? 1 : -1, far = sign * expm1(sign * f->reach), step = steps[0];
+		for (size_t i = 0; i < LOOM__COUNT(steps) && far / step > most; i++)
+			step = steps[i];
+		for (double c = step; f->reach < 0.8 && c < far; c += step) {
+			snprintf(text, sizeof(text), "%s%.3g %%", sign < 0 ? "\xe2\x88\x92" : "+", c * 100);
+			draw_tick(out, f, side * fabs(log1p(sign * c)), words ? text : NULL, top, bottom);
+		}
+		for (double by = factor; f->reach >= 0.8 && by < 2000; by *= factor) {
+			snprintf(text, sizeof(text), "\xc3\x97%.4g", by);
+			draw_tick(out, f, side * log(by), words ? text : NULL, top, bottom);
+		}
 	}
 }
 
-static void draw_interval(struct loom__text *out, const struct forest *f,
-			  const struct loom__compared *c, double y)
+static void draw_interval(struct loom__text *out, const struct forest *f, const struct loom__compared *c, double y)
 {
 	static const size_t shape[] = {2, 4, 1, 3, 0, 0};
 	double low = gain(c, c->low), high = gain(c, c->high), effect = gain(c, c->effect);
@@ -112,8 +105,8 @@ static void draw_interval(struct loom__text *out, const struct forest *f,
 		loom__svg_line(out, "span", at(f, a), y - 5, at(f, a), y + 5);
 		loom__svg_line(out, "span", at(f, b), y - 5, at(f, b), y + 5);
 	}
-	snprintf(tip, sizeof(tip), "%.60s of %.100s over %.100s: %s, 95 %% interval %s",
-		 c->name, f->view->variant[c->variant].label, f->view->variant[c->baseline].label,
+	snprintf(tip, sizeof(tip), "%.60s of %.100s over %.100s: %s, 95 %% interval %s", c->name,
+		 f->view->variant[c->variant].label, f->view->variant[c->baseline].label,
 		 LOOM__GAIN(c->effect, c->better),
 		 loom__gain_range(range, c->effect, c->low, c->high, c->better, "open"));
 	if (!isnan(effect))
@@ -121,30 +114,23 @@ static void draw_interval(struct loom__text *out, const struct forest *f,
 	loom__text_add(out, "</g>\n");
 }
 
-static void draw_row(struct loom__text *out, const struct forest *f, const struct loom__compared *c,
-		     double y)
+static void draw_row(struct loom__text *out, const struct forest *f, const struct loom__compared *c, double y)
 {
 	const struct loom__variant *v = &f->view->variant[c->variant];
 	struct loom__text right = {0};
 	char range[112];
-	/* For a time, the inverse ratio is shown, as on the axis. */
-	int less = c->better == LOOM_BETTER_LESS;
-	loom__text_add(&right, "%s", LOOM__CHANGE(less ? 1 / c->effect : c->effect));
+	loom__text_add(&right, "%s", LOOM__GAIN(c->effect, c->better));
 	if (!isnan(c->low) && !isnan(c->high))
-		loom__text_add(&right, "  (%s)",
-			       loom__change_range(range, less ? 1 / c->high : c->low, less ? 1 / c->low : c->high, ""));
+		loom__text_add(&right, "  (%s)", loom__gain_range(range, c->effect, c->low, c->high, c->better, ""));
 	draw_interval(out, f, c, f->narrow ? y + 14 : y);
 	if (f->narrow) {
-		loom__svg_text(out, "label", 0, y - 6, 's', v->label,
-			       loom__svg_fits(f->right * 0.55));
+		loom__svg_text(out, "label", 0, y - 6, 's', v->label, loom__svg_fits(f->right * 0.55));
 		loom__svg_text(out, "strong", f->right, y - 6, 'e', c->word, 16);
 		loom__svg_text(out, "note", f->right, y + 36, 'e', loom__must_text(&right), 48);
 	} else {
-		loom__svg_text(out, "label", f->left - 16, y + 4, 'e', v->label,
-			       loom__svg_fits(f->left - 16));
+		loom__svg_text(out, "label", f->left - 16, y + 4, 'e', v->label, loom__svg_fits(f->left - 16));
 		loom__svg_text(out, "strong", f->right + 16, y - 3, 's', c->word, 16);
-		loom__svg_text(out, "note", f->right + 16, y + 13, 's', loom__must_text(&right),
-			       48);
+		loom__svg_text(out, "note", f->right + 16, y + 13, 's', loom__must_text(&right), 48);
 	}
 	loom__text_free(&right);
 }
@@ -155,19 +141,24 @@ static int new_group(const struct loom__view *view, size_t i)
 	       view->compared[i].baseline != view->compared[i - 1].baseline;
 }
 
-static void draw_group(struct loom__text *out, const struct forest *f, size_t first, double y,
-		       double end)
+/* Returns 1 if the metrics before and from row i on have different directions, and so axes with different labels. */
+static int changes_side(const struct loom__view *view, size_t i)
+{
+	const struct loom__compared *c = &view->compared[i];
+	return (c[0].better == LOOM_BETTER_LESS) != (c[-1].better == LOOM_BETTER_LESS);
+}
+
+static void draw_group(struct loom__text *out, const struct forest *f, size_t first, double y, double end)
 {
 	const struct loom__compared *c = &f->view->compared[first];
 	struct loom__text t = {0};
 	if (!isnan(c->margin) && c->margin > 0)
 		loom__svg_box(out, "band", at(f, -log1p(c->margin)), y + 12,
 			      at(f, log1p(c->margin)) - at(f, -log1p(c->margin)), end - y - 12, 0);
-	int less = c->better == LOOM_BETTER_LESS;
-	loom__text_add(&t, less ? "%.60s, improvement: %.100s over the variant" : "%.60s: the variant over %.100s", c->name,
-		       f->view->variant[c->baseline].label);
-	loom__svg_text(out, "name", 0, y, 's', loom__must_text(&t),
-		       loom__svg_fits(f->narrow ? f->right : 700));
+	const char *better = loom__better_name(c->better);
+	loom__text_add(&t, *better ? "%.60s against %.100s, %s is better" : "%.60s against %.100s", c->name,
+		       f->view->variant[c->baseline].label, better);
+	loom__svg_text(out, "name", 0, y, 's', loom__must_text(&t), loom__svg_fits(f->narrow ? f->right : 700));
 	loom__text_free(&t);
 }
 
@@ -181,34 +172,33 @@ double loom__plot_forest(struct loom__text *out, const struct loom__view *view, 
 	for (size_t i = 0; i < rows; i++) {
 		size_t w = loom__markup_width(view->variant[view->compared[i].variant].label);
 		longest = w > longest ? w : longest;
+		groups += (size_t)new_group(view, i);
 	}
 	double wanted = (double)longest * 6.9 + 30;
 	f.left = f.narrow ? 0 : wanted < 190 ? 190 : wanted > 420 ? 420 : wanted;
 	f.right = f.narrow ? width : width - 220;
 	fit(&f);
-	for (size_t i = 0; i < rows; i++)
-		groups += (size_t)new_group(view, i);
-	double pitch = f.narrow ? 72 : 44, head = 40, foot = 46, above = f.narrow ? 22 : 2;
-	double height = (double)groups * (head + above) + (double)rows * pitch + foot, y = 0;
+	double pitch = f.narrow ? 72 : 44, head = f.narrow ? 62 : 42, foot = 46, y = 0;
+	double height = (double)groups * head + (double)rows * pitch + foot;
+	for (size_t i = 1; i < rows; i++)
+		height += changes_side(view, i) ? LABELS : 0;
 	loom__svg_begin(out, width, height, "Effects with 95 % intervals; right is better");
 	/* Each group gets an axis of its own, so that no line crosses a heading. */
 	for (size_t i = 0, last; i < rows; i = last) {
 		for (last = i + 1; last < rows && !new_group(view, last);)
 			last++;
-		double end = y + head + above + (double)(last - i) * pitch;
+		double end = y + head + (double)(last - i) * pitch;
+		int words = last == rows || changes_side(view, last);
 		draw_group(out, &f, i, y + 18, end);
-		draw_axis(out, &f, y + 30, last < rows ? end : height - foot, last == rows);
-		y = end;
+		draw_axis(out, &f, view->compared[i].better == LOOM_BETTER_LESS, y + 30, end, words);
+		for (size_t k = i; k < last; k++)
+			draw_row(out, &f, &view->compared[k],
+				 y + head + (double)(k - i) * pitch + pitch / 2 - (f.narrow ? 18 : 0));
+		y = end + (words ? LABELS : 0);
 	}
 	loom__svg_line(out, "axis", f.left, height - foot, f.right, height - foot);
 	loom__svg_text(out, "note", f.left, height - 6, 's', "\xe2\x86\x90 worse", 20);
 	loom__svg_text(out, "note", f.right, height - 6, 'e', "better \xe2\x86\x92", 20);
-	y = 0;
-	for (size_t i = 0; i < rows; i++) {
-		y += new_group(view, i) ? head + above : 0;
-		draw_row(out, &f, &view->compared[i], y + pitch / 2 - (f.narrow ? 18 : 0));
-		y += pitch;
-	}
 	loom__svg_end(out);
 	return height;
 }

@@ -34,8 +34,7 @@ static int has_both(const struct pareto *p, size_t i)
 static double bounded(const struct loom__series *s, int high)
 {
 	if (high)
-		return s->median.open & LOOM__STATS_OPEN_HIGH ? s->sorted[s->n - 1]
-							      : s->median.high;
+		return s->median.open & LOOM__STATS_OPEN_HIGH ? s->sorted[s->n - 1] : s->median.high;
 	return s->median.open & LOOM__STATS_OPEN_LOW ? s->sorted[0] : s->median.low;
 }
 
@@ -51,8 +50,7 @@ static int fit(struct pareto *p, int narrow)
 		}
 	if (!(lo[0] <= hi[0]))
 		return 0;
-	loom__scale_fit(&p->sx, lo[0], hi[0], p->view->metric[p->x].unit, p->left, p->right,
-			narrow ? 64 : 90);
+	loom__scale_fit(&p->sx, lo[0], hi[0], p->view->metric[p->x].unit, p->left, p->right, narrow ? 64 : 90);
 	loom__scale_fit(&p->sy, lo[1], hi[1], p->view->metric[p->y].unit, p->bottom, p->top, 56);
 	return 1;
 }
@@ -116,10 +114,8 @@ static void draw_interval(struct loom__text *out, const struct pareto *p, size_t
 	double x = loom__scale_at(&p->sx, a->median.at), y = loom__scale_at(&p->sy, b->median.at);
 	loom__text_add(out, "<g class=\"%s\"><g class=\"whiskers%s\">", colour[p->front[i]],
 		       a->median.open || b->median.open ? " open" : "");
-	loom__svg_line(out, "span", loom__scale_at(&p->sx, bounded(a, 0)), y,
-		       loom__scale_at(&p->sx, bounded(a, 1)), y);
-	loom__svg_line(out, "span", x, loom__scale_at(&p->sy, bounded(b, 0)), x,
-		       loom__scale_at(&p->sy, bounded(b, 1)));
+	loom__svg_line(out, "span", loom__scale_at(&p->sx, bounded(a, 0)), y, loom__scale_at(&p->sx, bounded(a, 1)), y);
+	loom__svg_line(out, "span", x, loom__scale_at(&p->sy, bounded(b, 0)), x, loom__scale_at(&p->sy, bounded(b, 1)));
 	loom__text_add(out, "</g></g>\n");
 }
 
@@ -140,18 +136,18 @@ static void draw_point(struct loom__text *out, struct pareto *p, size_t i)
 static void draw_key(struct loom__text *out, struct pareto *p, const size_t *order, size_t n)
 {
 	static const char *const word[] = {"dominated", "dominated, intervals overlap", "on the front"};
+	int there[3] = {0};
 	double x = p->right + 40;
-	for (int front = LOOM__FRONT_OFF; front <= LOOM__FRONT_ON; front++) {
-		int there = 0;
-		for (size_t k = 0; k < n; k++)
-			there |= p->front[order[k]] == front;
-		if (!there)
-			continue;
-		loom__svg_text(out, "note", x, 14, 'e', word[front], 40);
-		x -= (double)strlen(word[front]) * 6.3 + 10;
-		draw_mark(out, p, x, 10, (enum loom__front)front, NULL);
-		x -= 22;
-	}
+	for (size_t k = 0; k < n; k++)
+		there[p->front[order[k]]] = 1;
+	for (int front = 0; front < 3; front++)
+		x -= there[front] ? (double)strlen(word[front]) * 6.6 + 34 : 0;
+	for (int front = LOOM__FRONT_ON; front >= LOOM__FRONT_OFF; front--)
+		if (there[front]) {
+			draw_mark(out, p, x + 6, 10, (enum loom__front)front, NULL);
+			loom__svg_text(out, "note", x + 18, 14, 's', word[front], 40);
+			x += (double)strlen(word[front]) * 6.6 + 34;
+		}
 }
 
 /* Draws the front: steps through the medians that no other median dominates. */
@@ -160,17 +156,15 @@ static void draw_line(struct loom__text *out, const struct pareto *p, const size
 	int x_more = loom__view_more(p->view, p->x), y_more = loom__view_more(p->view, p->y), pen = 0;
 	double best = y_more ? -INFINITY : INFINITY, last = 0;
 	loom__text_add(out, "<path class=\"front\" d=\"");
-	for (size_t k = 0; k < n; k++) { /* from the best x on, each point whose y exceeds all y before it is on the front */
-		const struct loom__series *s =
-		    p->view->variant[by_x[x_more ? n - 1 - k : k]].series;
+	for (size_t k = 0; k < n;
+	     k++) { /* from the best x on, each point whose y exceeds all y before it is on the front */
+		const struct loom__series *s = p->view->variant[by_x[x_more ? n - 1 - k : k]].series;
 		if (y_more ? s[p->y].median.at <= best : s[p->y].median.at >= best)
 			continue;
 		best = s[p->y].median.at;
-		double x = loom__scale_at(&p->sx, s[p->x].median.at),
-		       y = loom__scale_at(&p->sy, best);
+		double x = loom__scale_at(&p->sx, s[p->x].median.at), y = loom__scale_at(&p->sy, best);
 		if (pen)
-			loom__text_add(out, "L%s %sL%s %s", LOOM__XY(x), LOOM__XY(last),
-				       LOOM__XY(x), LOOM__XY(y));
+			loom__text_add(out, "L%s %sL%s %s", LOOM__XY(x), LOOM__XY(last), LOOM__XY(x), LOOM__XY(y));
 		else
 			loom__text_add(out, "M%s %s", LOOM__XY(x), LOOM__XY(y));
 		pen = 1;
@@ -202,8 +196,7 @@ static double draw(struct loom__text *out, const struct loom__view *view, size_t
 		if (has_both(&p, i))
 			order[n++] = i;
 	qsort_r(order, n, sizeof(*order), compare_x, &p);
-	loom__svg_begin(out, width, height,
-			"Pareto front of two metrics, medians with 95 % intervals");
+	loom__svg_begin(out, width, height, "Pareto front of two metrics, medians with 95 % intervals");
 	loom__svg_metric(out, view, y, p.sy.unit, 0, 14, 's');
 	loom__svg_axis_y(out, &p.sy, p.left, p.right);
 	loom__svg_axis_x(out, &p.sx, p.bottom, p.bottom);

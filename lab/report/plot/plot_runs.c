@@ -7,8 +7,8 @@
 #include "report/plot/plot.h"
 #include "report/text/table.h"
 
-#define MOST_POINTS 240 /* limit per variant; beyond, only the lowest and highest sample of each stretch are drawn */
-#define ALL_POINTS 4000 /* limit on the points of all variants together */
+#define MOST_POINTS 240  /* limit per variant; beyond, only the lowest and highest sample of each stretch are drawn */
+#define ALL_POINTS  4000 /* limit on the points of all variants together */
 
 struct runs {
 	const struct loom__view *view;
@@ -42,8 +42,7 @@ static void measure(struct runs *r)
 	}
 }
 
-static void draw_point(struct loom__text *out, const struct runs *r, size_t i, size_t row,
-		       double size)
+static void draw_point(struct loom__text *out, const struct runs *r, size_t i, size_t row, double size)
 {
 	const struct loom__variant *v = &r->view->variant[i];
 	const struct loom__view_metric *m = &r->view->metric[r->metric];
@@ -53,8 +52,8 @@ static void draw_point(struct loom__text *out, const struct runs *r, size_t i, s
 		return;
 	snprintf(tip, sizeof(tip), "%.150s: %s, number %.0f of the run", v->label,
 		 LOOM__FIGURE(loom__view_value(v, r->metric, row), m->unit), v->order[row] + 1);
-	loom__svg_mark(out, r->relative ? 0 : i, r->relative ? "dim" : "fill",
-		       loom__scale_at(&r->x, v->order[row]), loom__scale_at(&r->y, at), size, tip);
+	loom__svg_mark(out, r->relative ? 0 : i, r->relative ? "dim" : "fill", loom__scale_at(&r->x, v->order[row]),
+		       loom__scale_at(&r->y, at), size, tip);
 }
 
 /* Draws the lowest and the highest sample of every stretch of samples, in run order. */
@@ -87,8 +86,7 @@ static void draw_thread(struct loom__text *out, const struct runs *r, size_t i)
 		double at = value(r, v, row);
 		if (isnan(at) || isnan(v->order[row]))
 			continue;
-		loom__text_add(out, "%c%s %s", pen ? 'L' : 'M',
-			       LOOM__XY(loom__scale_at(&r->x, v->order[row])),
+		loom__text_add(out, "%c%s %s", pen ? 'L' : 'M', LOOM__XY(loom__scale_at(&r->x, v->order[row])),
 			       LOOM__XY(loom__scale_at(&r->y, at)));
 		pen = 1;
 	}
@@ -107,8 +105,7 @@ static int by_height(const void *a, const void *b)
 }
 
 /* Draws labels beside the medians, moved so that they do not overlap. */
-static void draw_tags(struct loom__text *out, const struct runs *r, double left, double width,
-		      double bottom)
+static void draw_tags(struct loom__text *out, const struct runs *r, double left, double width, double bottom)
 {
 	struct tag tag[LOOM__SERIES];
 	size_t n = 0;
@@ -117,10 +114,8 @@ static void draw_tags(struct loom__text *out, const struct runs *r, double left,
 		if (!v->series || !v->series[r->metric].n)
 			continue;
 		double at = loom__scale_at(&r->y, v->series[r->metric].median.at);
-		loom__text_add(
-		    out, "<line class=\"median s%zu\" x1=\"%s\" y1=\"%s\" x2=\"%s\" y2=\"%s\"/>\n",
-		    i % LOOM__SERIES, LOOM__XY(r->x.a), LOOM__XY(at), LOOM__XY(r->x.b),
-		    LOOM__XY(at));
+		loom__text_add(out, "<line class=\"median s%zu\" x1=\"%s\" y1=\"%s\" x2=\"%s\" y2=\"%s\"/>\n",
+			       i % LOOM__SERIES, LOOM__XY(r->x.a), LOOM__XY(at), LOOM__XY(r->x.b), LOOM__XY(at));
 		tag[n++] = (struct tag){i, at};
 	}
 	qsort(tag, n, sizeof(*tag), by_height);
@@ -136,10 +131,8 @@ static void draw_tags(struct loom__text *out, const struct runs *r, double left,
 		snprintf(text, sizeof(text), "median %s",
 			 LOOM__FIGURE(v->series[r->metric].median.at, r->view->metric[r->metric].unit));
 		loom__svg_mark(out, tag[i].variant, "fill", left + 6, tag[i].y - 4, 4, NULL);
-		loom__svg_text(out, "label", left + 17, tag[i].y, 's', v->label,
-			       loom__svg_fits(width - 17));
-		loom__svg_text(out, "note", left + 17, tag[i].y + 15, 's', text,
-			       loom__svg_fits(width - 17));
+		loom__svg_text(out, "label", left + 17, tag[i].y, 's', v->label, loom__svg_fits(width - 17));
+		loom__svg_text(out, "note", left + 17, tag[i].y + 15, 's', text, loom__svg_fits(width - 17));
 	}
 }
 
@@ -153,22 +146,18 @@ static double draw_key(struct loom__text *out, const struct runs *r, double y, d
 			continue;
 		if (out) {
 			loom__svg_mark(out, i, "fill", 8, y - 4, 4, NULL);
-			loom__svg_text(out, "label", 20, y, 's', v->label,
-				       loom__svg_fits(width - 20));
+			loom__svg_text(out, "label", 20, y, 's', v->label, loom__svg_fits(width - 20));
 		}
 		y += 20;
 	}
 	return y;
 }
 
-double loom__plot_runs(struct loom__text *out, const struct loom__view *view, size_t metric,
-		       double width)
+double loom__plot_runs(struct loom__text *out, const struct loom__view *view, size_t metric, double width)
 {
 	struct runs r = {.view = view, .metric = metric, .relative = view->variants > LOOM__SERIES};
 	int narrow = width < 600;
-	r.most = r.relative && ALL_POINTS / view->variants < MOST_POINTS
-		     ? ALL_POINTS / view->variants
-		     : MOST_POINTS;
+	r.most = r.relative && ALL_POINTS / view->variants < MOST_POINTS ? ALL_POINTS / view->variants : MOST_POINTS;
 	r.most = r.most < 2 ? 2 : r.most;
 	measure(&r);
 	if (!(r.lo <= r.hi))
@@ -181,8 +170,7 @@ double loom__plot_runs(struct loom__text *out, const struct loom__view *view, si
 		r.lo = fmax(1 - reach, 0);
 		r.hi = 1 + reach;
 	}
-	loom__scale_fit(&r.y, r.lo, r.hi, r.relative ? "" : view->metric[metric].unit, bottom, top,
-			56);
+	loom__scale_fit(&r.y, r.lo, r.hi, r.relative ? "" : view->metric[metric].unit, bottom, top, 56);
 	loom__scale_fit(&r.x, 0, fmax(r.last, 1), "", left, width - side, narrow ? 60 : 90);
 	r.x.lo = -0.02 * fmax(r.last, 1);
 	if (r.x.step * r.x.factor < 1 && r.x.factor == 1) { /* ticks are at whole samples only */
@@ -191,17 +179,15 @@ double loom__plot_runs(struct loom__text *out, const struct loom__view *view, si
 	}
 	loom__svg_begin(out, width, height, "Samples in the order they ran");
 	if (r.relative)
-		loom__svg_text(out, "name", 0, 14, 's',
-			       "each sample over the median of its variant", loom__svg_fits(width));
+		loom__svg_text(out, "name", 0, 14, 's', "each sample over the median of its variant",
+			       loom__svg_fits(width));
 	else
 		loom__svg_metric(out, view, metric, r.y.unit, 0, 14, 's');
 	loom__svg_axis_y(out, &r.y, left, width - side);
 	loom__svg_axis_x(out, &r.x, bottom, bottom);
-	loom__svg_text(out, "note", (left + width - side) / 2, bottom + 38, 'm',
-		       "place in the run order", 40);
+	loom__svg_text(out, "note", (left + width - side) / 2, bottom + 38, 'm', "place in the run order", 40);
 	if (r.relative) {
-		loom__svg_line(out, "one", left, loom__scale_at(&r.y, 1), width - side,
-			       loom__scale_at(&r.y, 1));
+		loom__svg_line(out, "one", left, loom__scale_at(&r.y, 1), width - side, loom__scale_at(&r.y, 1));
 	} else {
 		for (size_t i = 0; i < view->variants; i++)
 			if (view->variant[i].series)

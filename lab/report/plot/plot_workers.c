@@ -31,8 +31,7 @@ static void gather(struct crew *c, const struct loom__view *view, const struct l
 	cJSON_ArrayForEach(item, workers)
 	{
 		/* If there are too many workers, an even selection is drawn. */
-		if (c->shown < MOST_WORKERS &&
-		    (c->all <= MOST_WORKERS || i * MOST_WORKERS / c->all >= c->shown))
+		if (c->shown < MOST_WORKERS && (c->all <= MOST_WORKERS || i * MOST_WORKERS / c->all >= c->shown))
 			c->worker[c->shown++] = item;
 		i++;
 	}
@@ -43,8 +42,8 @@ static void gather(struct crew *c, const struct loom__view *view, const struct l
 	}
 }
 
-static void draw_time(struct loom__text *out, const struct crew *c, const struct loom__scale *s,
-		      size_t i, double y, double thick)
+static void draw_time(struct loom__text *out, const struct crew *c, const struct loom__scale *s, size_t i, double y,
+		      double thick)
 {
 	double begin = counter(c, i, "begin_ns"), end = counter(c, i, "end_ns");
 	double idle = counter(c, i, "idle_ns"), last = counter(c, i, "last_task_ns");
@@ -52,23 +51,21 @@ static void draw_time(struct loom__text *out, const struct crew *c, const struct
 	if (end < begin)
 		end = begin;
 	idle = fmin(idle, end - begin);
-	loom__svg_box(out, "idle", loom__scale_at(s, begin), y,
-		      loom__scale_at(s, end) - loom__scale_at(s, begin), thick, 2);
-	loom__text_add(
-	    out, "<rect class=\"fill s0\" x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" rx=\"2\">",
-	    LOOM__XY(loom__scale_at(s, begin)), LOOM__XY(y),
-	    LOOM__XY(loom__scale_at(s, end - idle) - loom__scale_at(s, begin)), LOOM__XY(thick));
+	loom__svg_box(out, "idle", loom__scale_at(s, begin), y, loom__scale_at(s, end) - loom__scale_at(s, begin),
+		      thick, 2);
+	loom__text_add(out, "<rect class=\"fill s0\" x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" rx=\"2\">",
+		       LOOM__XY(loom__scale_at(s, begin)), LOOM__XY(y),
+		       LOOM__XY(loom__scale_at(s, end - idle) - loom__scale_at(s, begin)), LOOM__XY(thick));
 	snprintf(tip, sizeof(tip), "from %s to %s, %s of it (%.0f %%) without work", LOOM__FIGURE(begin, "ns"),
 		 LOOM__FIGURE(end, "ns"), LOOM__FIGURE(idle, "ns"), end > begin ? 100 * idle / (end - begin) : 0);
 	loom__svg_tip(out, tip);
 	loom__text_add(out, "</rect>\n");
 	if (last > 0)
-		loom__svg_line(out, "last", loom__scale_at(s, last), y - 2, loom__scale_at(s, last),
-			       y + thick + 2);
+		loom__svg_line(out, "last", loom__scale_at(s, last), y - 2, loom__scale_at(s, last), y + thick + 2);
 }
 
-static void draw_tasks(struct loom__text *out, const struct crew *c, const struct loom__scale *s,
-		       size_t i, double y, double thick)
+static void draw_tasks(struct loom__text *out, const struct crew *c, const struct loom__scale *s, size_t i, double y,
+		       double thick)
 {
 	double run = counter(c, i, "executed"), taken = fmin(counter(c, i, "stolen_in"), run);
 	double given = counter(c, i, "stolen_out");
@@ -76,29 +73,26 @@ static void draw_tasks(struct loom__text *out, const struct crew *c, const struc
 	double from = loom__scale_at(s, 0), middle = loom__scale_at(s, run - taken);
 	double to = loom__scale_at(s, run);
 	loom__svg_box(out, "fill s0", from, y, middle - from, thick, 2);
-	loom__text_add(
-	    out, "<rect class=\"fill s1\" x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" rx=\"2\">",
-	    LOOM__XY(middle), LOOM__XY(y), LOOM__XY(fmax(0, to - middle)), LOOM__XY(thick));
-	snprintf(tip, sizeof(tip),
-		 "executed %s tasks, %s of them stolen; %s were stolen from it",
+	loom__text_add(out, "<rect class=\"fill s1\" x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" rx=\"2\">",
+		       LOOM__XY(middle), LOOM__XY(y), LOOM__XY(fmax(0, to - middle)), LOOM__XY(thick));
+	snprintf(tip, sizeof(tip), "executed %s tasks, %s of them stolen; %s were stolen from it",
 		 LOOM__FIGURE(run, ""), LOOM__FIGURE(taken, ""), LOOM__FIGURE(given, ""));
 	loom__svg_tip(out, tip);
 	loom__text_add(out, "</rect>\n");
 	loom__svg_text(out, "note", to + 6, y + thick / 2 + 4, 's', LOOM__FIGURE(run, ""), 20);
 }
 
-static void draw_panel(struct loom__text *out, const struct crew *c, int tasks, double left,
-		       double right, double top, double pitch)
+static void draw_panel(struct loom__text *out, const struct crew *c, int tasks, double left, double right, double top,
+		       double pitch)
 {
 	static const struct {
 		const char *style[2], *text[2];
-	} key[] = {{{"fill s0", "idle"}, {"with work", "without"}},
-		   {{"fill s0", "fill s1"}, {"own tasks", "stolen"}}};
+	} key[] = {{{"fill s0", "idle"}, {"with work", "without"}}, {{"fill s0", "fill s1"}, {"own tasks", "stolen"}}};
 	struct loom__scale s;
 	double bottom = top + pitch * (double)c->shown + 4, thick = fmin(14, pitch - 4), x = left;
 	char label[40], title[80];
-	loom__scale_fit(&s, 0, tasks ? c->most : c->until, tasks ? "tasks" : "ns", left,
-			tasks ? right - 52 : right, 72);
+	loom__scale_fit(&s, 0, tasks ? c->most : c->until, tasks ? "tasks" : "ns", left, tasks ? right - 52 : right,
+			72);
 	s.lo = 0;
 	snprintf(title, sizeof(title), tasks ? "executed, %s" : "time, %s", s.unit);
 	loom__svg_text(out, "name", left, top - 34, 's', title, 60);
@@ -121,8 +115,8 @@ static void draw_panel(struct loom__text *out, const struct crew *c, int tasks, 
 	}
 }
 
-double loom__plot_workers(struct loom__text *out, const struct loom__view *view,
-			  const struct loom__variant *v, double width)
+double loom__plot_workers(struct loom__text *out, const struct loom__view *view, const struct loom__variant *v,
+			  double width)
 {
 	struct crew c = {0};
 	int narrow = width < 600;

@@ -24,8 +24,7 @@ static double unit_for(const char *unit, double most, char *name, size_t size)
 	}
 	for (size_t i = 0; i < LOOM__COUNT(many); i++)
 		if (most >= many[i].from) {
-			snprintf(name, size, "%s%s%.30s", many[i].name, *unit == '/' ? " " : "",
-				 unit);
+			snprintf(name, size, "%s%s%.30s", many[i].name, *unit == '/' ? " " : "", unit);
 			return many[i].factor;
 		}
 	snprintf(name, size, "%.30s", unit);
@@ -38,8 +37,7 @@ static double round_step(double rough)
 	return (part <= 1 ? 1 : part <= 2 ? 2 : part <= 2.5 ? 2.5 : part <= 5 ? 5 : 10) * power;
 }
 
-void loom__scale_fit(struct loom__scale *s, double lo, double hi, const char *unit, double a,
-		     double b, double spacing)
+void loom__scale_fit(struct loom__scale *s, double lo, double hi, const char *unit, double a, double b, double spacing)
 {
 	*s = (struct loom__scale){.a = a, .b = b};
 	double most = fmax(fabs(lo), fabs(hi)), room = (hi - lo) * 0.06;
@@ -108,7 +106,7 @@ double loom__scale_at(const struct loom__scale *s, double v)
 
 int loom__scale_tick(const struct loom__scale *s, int i, double *v, char label[32])
 {
-	if (s->log)
+	if (s->log && s->hi / s->lo > 8) /* below this, 1, 2 and 5 times powers of ten are too few ticks */
 		return tick_log(s, i, v, label);
 	double first = ceil(s->lo / s->step - 1e-9);
 	*v = (first + i) * s->step;

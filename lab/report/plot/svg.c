@@ -18,24 +18,21 @@ void loom__svg_end(struct loom__text *out)
 	loom__text_add(out, "</svg>\n");
 }
 
-void loom__svg_line(struct loom__text *out, const char *style, double x1, double y1, double x2,
-		    double y2)
+void loom__svg_line(struct loom__text *out, const char *style, double x1, double y1, double x2, double y2)
 {
-	loom__text_add(out, "<line class=\"%s\" x1=\"%s\" y1=\"%s\" x2=\"%s\" y2=\"%s\"/>\n", style,
-		       LOOM__XY(x1), LOOM__XY(y1), LOOM__XY(x2), LOOM__XY(y2));
+	loom__text_add(out, "<line class=\"%s\" x1=\"%s\" y1=\"%s\" x2=\"%s\" y2=\"%s\"/>\n", style, LOOM__XY(x1),
+		       LOOM__XY(y1), LOOM__XY(x2), LOOM__XY(y2));
 }
 
-void loom__svg_box(struct loom__text *out, const char *style, double x, double y, double width,
-		   double height, double round)
+void loom__svg_box(struct loom__text *out, const char *style, double x, double y, double width, double height,
+		   double round)
 {
-	loom__text_add(
-	    out, "<rect class=\"%s\" x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" rx=\"%s\"/>\n",
-	    style, LOOM__XY(x), LOOM__XY(y), LOOM__XY(fmax(width, 0)), LOOM__XY(fmax(height, 0)),
-	    LOOM__XY(round));
+	loom__text_add(out, "<rect class=\"%s\" x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" rx=\"%s\"/>\n", style,
+		       LOOM__XY(x), LOOM__XY(y), LOOM__XY(fmax(width, 0)), LOOM__XY(fmax(height, 0)), LOOM__XY(round));
 }
 
-void loom__svg_text(struct loom__text *out, const char *style, double x, double y, char anchor,
-		    const char *text, size_t most)
+void loom__svg_text(struct loom__text *out, const char *style, double x, double y, char anchor, const char *text,
+		    size_t most)
 {
 	loom__text_add(out, "<text class=\"%s%s\" x=\"%s\" y=\"%s\">", style,
 		       anchor == 'm'   ? " mid"
@@ -53,8 +50,8 @@ void loom__svg_tip(struct loom__text *out, const char *tip)
 	loom__markup_add(out, "<title>%s</title>", tip);
 }
 
-void loom__svg_mark(struct loom__text *out, size_t series, const char *style, double x, double y,
-		    double size, const char *tip)
+void loom__svg_mark(struct loom__text *out, size_t series, const char *style, double x, double y, double size,
+		    const char *tip)
 {
 	/* Corners as multiples of the size. Shape 0 is a circle. */
 	static const struct {
@@ -73,13 +70,12 @@ void loom__svg_mark(struct loom__text *out, size_t series, const char *style, do
 	/* Further series repeat the colours, with other shapes. */
 	size_t color = series % LOOM__SERIES, kind = (series + 3 * (series / LOOM__SERIES)) % LOOM__SERIES;
 	if (!kind) {
-		loom__text_add(out, "<circle class=\"%s s%zu\" cx=\"%s\" cy=\"%s\" r=\"%s\"", style, color,
-			       LOOM__XY(x), LOOM__XY(y), LOOM__XY(size));
+		loom__text_add(out, "<circle class=\"%s s%zu\" cx=\"%s\" cy=\"%s\" r=\"%s\"", style, color, LOOM__XY(x),
+			       LOOM__XY(y), LOOM__XY(size));
 	} else {
 		loom__text_add(out, "<path class=\"%s s%zu\" d=\"", style, color);
 		for (int i = 0; i < shape[kind].corners; i++)
-			loom__text_add(out, "%c%s %s", i ? 'L' : 'M',
-				       LOOM__XY(x + size * shape[kind].at[i][0]),
+			loom__text_add(out, "%c%s %s", i ? 'L' : 'M', LOOM__XY(x + size * shape[kind].at[i][0]),
 				       LOOM__XY(y + size * shape[kind].at[i][1]));
 		loom__text_add(out, "Z\"");
 	}
@@ -116,8 +112,8 @@ void loom__svg_axis_y(struct loom__text *out, const struct loom__scale *s, doubl
 	}
 }
 
-void loom__svg_metric(struct loom__text *out, const struct loom__view *view, size_t metric,
-		      const char *unit, double x, double y, char anchor)
+void loom__svg_metric(struct loom__text *out, const struct loom__view *view, size_t metric, const char *unit, double x,
+		      double y, char anchor)
 {
 	const struct loom__view_metric *m = &view->metric[metric];
 	struct loom__text t = {0};
@@ -125,8 +121,7 @@ void loom__svg_metric(struct loom__text *out, const struct loom__view *view, siz
 	if (*unit)
 		loom__text_add(&t, " [%s]", unit);
 	if (m->better)
-		loom__text_add(&t, " \xc2\xb7 %s is better",
-			       loom__better_name(m->better));
+		loom__text_add(&t, " \xc2\xb7 %s is better", loom__better_name(m->better));
 	loom__svg_text(out, "name", x, y, anchor, loom__must_text(&t), 120);
 	loom__text_free(&t);
 }

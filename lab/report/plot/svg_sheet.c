@@ -26,8 +26,6 @@ double loom__plot_draw(struct loom__text *out, const struct loom__view *view,
 		return loom__plot_runs(out, view, metric, width);
 	case LOOM__PLOT_DISTRIBUTION:
 		return loom__plot_distribution(out, view, metric, width);
-	case LOOM__PLOT_EFFECTS:
-		return view->variants > 2 ? loom__plot_effects(out, view, metric, width) : 0;
 	case LOOM__PLOT_PARETO:
 		return loom__plot_pareto(out, view, settings, width);
 	default:
@@ -37,8 +35,9 @@ double loom__plot_draw(struct loom__text *out, const struct loom__view *view,
 
 #define INTERVAL 6 /* a median of fewer samples has no interval */
 
-/* Appends ", N samples" or ", N to M samples" if a configuration has too few samples for an interval. */
-static void add_samples(struct loom__text *out, const struct loom__view *view)
+/* Appends what lines or bars show beside the medians, and the number of samples if a configuration has too few for an
+ * interval: ", 1 sample", ", 2 to 5 samples". */
+static void add_samples(struct loom__text *out, const struct loom__view *view, int lines)
 {
 	size_t least = SIZE_MAX, most = 0;
 	for (size_t i = 0; i < view->variants; i++) {
@@ -46,6 +45,10 @@ static void add_samples(struct loom__text *out, const struct loom__view *view)
 		least = n && n < least ? n : least;
 		most = n > most ? n : most;
 	}
+	if (most >= INTERVAL)
+		loom__text_add(out, ", 95 %% intervals%s", least < INTERVAL ? " of 6 and more samples" : "");
+	if (lines && most > 1)
+		loom__text_add(out, ", lowest to highest");
 	if (most && least < most && least < INTERVAL)
 		loom__text_add(out, ", %zu to %zu samples", least, most);
 	else if (most && most < INTERVAL)
@@ -60,7 +63,7 @@ static void add_heading(struct loom__text *out, const struct loom__view *view,
 	struct loom__text text = {0};
 	loom__text_add(&text, "%s", heading);
 	if (plot == LOOM__PLOT_LINES || plot == LOOM__PLOT_BARS)
-		add_samples(&text, view);
+		add_samples(&text, view, plot == LOOM__PLOT_LINES);
 	if (settings->mean != LOOM__NO_NAME && means & 1u << plot)
 		loom__text_add(&text, "; geometric means over %s", view->factor[settings->mean]);
 	loom__svg_text(out, "note", x, y, 's', loom__must_text(&text), 120);
@@ -88,26 +91,25 @@ static double add_caption(struct loom__text *out, const char *text, double left,
 	return y - top;
 }
 
-void loom__report_svg(struct loom__text *out, const struct loom__view *view,
-		      const struct loom__report_settings *settings)
+unsigned loom__report_svg(struct loom__text *out, const struct loom__view *view,
+			  const struct loom__report_settings *settings)
 {
-	static const enum loom__plot_kind order[] = {LOOM__PLOT_FOREST, LOOM__PLOT_LINES,        LOOM__PLOT_BARS,
-				    LOOM__PLOT_HEAT,   LOOM__PLOT_EFFECTS,      LOOM__PLOT_PARETO,
-				    LOOM__PLOT_RUNS,   LOOM__PLOT_DISTRIBUTION, LOOM__PLOT_WORKERS};
+	static const enum loom__plot_kind order[] = {LOOM__PLOT_FOREST, LOOM__PLOT_LINES,  LOOM__PLOT_BARS,
+						     LOOM__PLOT_HEAT,   LOOM__PLOT_PARETO, LOOM__PLOT_RUNS,
+						     LOOM__PLOT_DISTRIBUTION, LOOM__PLOT_WORKERS};
 	static const char *const heading[LOOM__PLOTS] = {"Effects with 95 % intervals",
 							 "In the order of the run",
 							 "Distribution",
-							 "Main effects",
 							 "Pareto front",
 							 "Workers",
-							 "Lines: medians, 95 % intervals of 6 and more samples, lowest to highest",
-							 "Bars: medians, 95 % intervals of 6 and more samples",
+							 "Lines: medians",
+							 "Bars: medians",
 							 "Medians"};
 	struct loom__text body = {0};
 	int column = settings->width == LOOM__WIDTH_COLUMN;
 	double margin = column ? COLUMN_MARGIN : 24, width = column ? LOOM__NARROW : LOOM__WIDE;
 	double y = column ? margin : *view->title ? 64 : 20;
-	unsigned plots = settings->plots ? settings->plots : ~(unsigned)LOOM__PLOT_NAMED;
+	unsigned plots = settings->plots ? settings->plots : ~(unsigned)LOOM__PLOT_NAMED, done = 0;
 	for (size_t i = 0; i < LOOM__COUNT(order); i++) {
 		/* Bars and heat maps are drawn for each metric that the user has named. All other plots are drawn for
 		 * the leading metric. */
@@ -119,6 +121,7 @@ void loom__report_svg(struct loom__text *out, const struct loom__view *view,
 					       : loom__plot_draw(&one, view, settings, order[i], settings->metric[m],
 								 view->variants ? view->variant : NULL, width);
 			if (height > 0) {
+				done |= 1u << order[i];
 				if (!column) {
 					loom__text_add(&body, "<g class=\"plot\">");
 					add_heading(&body, view, settings, order[i], heading[order[i]], margin, y);
@@ -151,4 +154,5 @@ void loom__report_svg(struct loom__text *out, const struct loom__view *view,
 	}
 	loom__markup_move(out, &body);
 	loom__text_add(out, "</svg>\n");
+	return done;
 }

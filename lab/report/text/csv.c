@@ -49,18 +49,16 @@ void loom__csv_metric(struct loom__text *name, const struct loom__view_metric *m
 			memcpy(suffix + n, "_per_", 5);
 			n += 5;
 		} else {
-			suffix[n++] =
-			    isalnum((unsigned char)*u) && (unsigned char)*u < 128 ? *u : '_';
+			suffix[n++] = isalnum((unsigned char)*u) && (unsigned char)*u < 128 ? *u : '_';
 		}
 	}
 	suffix[n] = 0;
 	/* The name of some metrics already ends in the unit: tasks_per_s, exit_ns, seconds. */
 	size_t length = strlen(m->name), tail = strlen(suffix);
 	const char *rate = strstr(suffix, "_per_");
-	int said =
-	    !tail || (length >= tail && !strcmp(m->name + length - tail, suffix)) ||
-	    (rate && length >= strlen(rate) && !strcmp(m->name + length - strlen(rate), rate)) ||
-	    (!strcmp(suffix, "s") && !strcmp(m->name, "seconds"));
+	int said = !tail || (length >= tail && !strcmp(m->name + length - tail, suffix)) ||
+		   (rate && length >= strlen(rate) && !strcmp(m->name + length - strlen(rate), rate)) ||
+		   (!strcmp(suffix, "s") && !strcmp(m->name, "seconds"));
 	loom__text_add(name, said ? "%s" : "%s_%s", m->name, suffix);
 }
 

@@ -179,6 +179,45 @@ void loom__grid_markdown(struct loom__grid *g, struct loom__text *out)
 	loom__grid_free(g);
 }
 
+/* ---- LaTeX ---------------------------------------------------------------------------------------- */
+
+void loom__latex_put(struct loom__text *out, const char *text, size_t most)
+{
+	static const struct {
+		const char *sign, *latex;
+	} list[] = {{"\\", "\\textbackslash{}"}, {"{", "\\{"}, {"}", "\\}"}, {"$", "\\$"}, {"&", "\\&"}, {"%", "\\%"},
+		    {"#", "\\#"}, {"_", "\\_"}, {"~", "\\textasciitilde{}"}, {"^", "\\textasciicircum{}"}, {"<", "$<$"},
+		    {">", "$>$"}, {"\xe2\x88\x92", "$-$"}, {"\xe2\x80\x93", "--"}, {"\xc3\x97", "$\\times$"},
+		    {"\xc3\xb7", "$\\div$"}, {"\xe2\x80\xa6", "\\ldots{}"}, {"\xe2\x88\x9e", "$\\infty$"}};
+	struct loom__text line = {0};
+	loom__put_line(&line, text, most);
+	for (const char *s = loom__must_text(&line); *s;) {
+		size_t i = 0, n;
+		while (i < LOOM__COUNT(list) && strncmp(s, list[i].sign, strlen(list[i].sign)))
+			i++;
+		n = i < LOOM__COUNT(list) ? strlen(list[i].sign) : 1;
+		loom__text_put(out, i < LOOM__COUNT(list) ? list[i].latex : s, i < LOOM__COUNT(list) ? strlen(list[i].latex) : n);
+		s += n;
+	}
+	loom__text_free(&line);
+}
+
+void loom__grid_latex(struct loom__grid *g, struct loom__text *out)
+{
+	loom__text_add(out, "\\begin{tabular}{");
+	for (size_t c = 0; c < g->columns; c++)
+		loom__text_add(out, g->column[c].flags & LOOM__CELL_NUMBER ? "r" : "l");
+	loom__text_add(out, "}\n\\toprule\n");
+	for (size_t i = 0; i < g->columns + g->cells; i++) {
+		loom__text_with(out, loom__latex_put, i % g->columns ? " & %s" : "%s",
+				i < g->columns ? g->column[i].name : g->cell[i - g->columns].text);
+		if ((i + 1) % g->columns == 0)
+			loom__text_add(out, i < g->columns ? " \\\\\n\\midrule\n" : " \\\\\n");
+	}
+	loom__text_add(out, "\\bottomrule\n\\end{tabular}\n");
+	loom__grid_free(g);
+}
+
 /* ---- HTML ----------------------------------------------------------------------------------------- */
 
 /* Appends the heading of a column. A key of an option may be wrapped after each dot. */

@@ -38,19 +38,23 @@ void loom__grid_cell(struct loom__grid *g, unsigned flags, const char *fmt, ...)
 void loom__grid_markup(struct loom__grid *g, struct loom__text *html);
 void loom__grid_free(struct loom__grid *g);
 
-/* Each of the next three functions renders the table and frees it. */
+/* Each of the next four functions renders the table and frees it. */
 /* Renders as text. Columns are as wide as their content, and `indent` blanks precede each line. Everything but the text
  * of cells is ASCII. */
 void loom__grid_text(struct loom__grid *g, struct loom__text *out, int indent);
 /* Returns the number of columns of the widest line of `text` from position `from` on. */
 size_t loom__text_widest(const struct loom__text *text, size_t from);
 void loom__grid_markdown(struct loom__grid *g, struct loom__text *out);
+/* Renders as a tabular of LaTeX, for which the document needs the package booktabs. */
+void loom__grid_latex(struct loom__grid *g, struct loom__text *out);
 /* Renders as HTML. `style` has the classes of the table. Without cells there is no output. */
 void loom__grid_html(struct loom__grid *g, struct loom__text *out, const char *style, const char *caption);
 
 /* Escapes text for Markdown, so that it contains no markup, no link, and no mention of a user or an issue. */
 loom__put_fn loom__markdown_put;
 #define loom__markdown_add(out, ...) loom__text_with(out, loom__markdown_put, __VA_ARGS__)
+/* Escapes text for LaTeX, as one line. */
+loom__put_fn loom__latex_put;
 /* Replaces the typographic signs of loom__change() and similar functions by ASCII, in place. Returns `text`. */
 char *loom__ascii(char *text);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a report for pull requests: the verdicts first, then the values. */
+/* Writes a report for pull requests: the verdicts first, then the values. A table for a paper in LaTeX has the verdicts, or else
+ * the values. */
 #include <math.h>
 #include <string.h>
 
@@ -14,29 +15,26 @@
 
 #define add loom__markdown_add
 
-static void by_variant(struct loom__text *out, const struct loom__view *view,
-		       const struct loom__report_settings *settings)
+/* Makes a row for each configuration with samples, at most `most`. Returns the number of such configurations. */
+static size_t by_variant(const struct loom__view *view, const struct loom__report_settings *settings, size_t most,
+			 struct loom__grid *g)
 {
-	struct loom__grid g = {0};
-	size_t shown = 0, all = 0;
-	loom__grid_columns(&g, "configuration");
+	size_t all = 0;
+	loom__grid_columns(g, "configuration");
 	for (size_t k = 0; k < settings->metrics; k++)
-		loom__grid_column(&g, LOOM__CELL_NUMBER, view->metric[settings->metric[k]].name);
+		loom__grid_column(g, LOOM__CELL_NUMBER, view->metric[settings->metric[k]].name);
 	for (size_t i = 0; i < view->variants; i++) {
 		const struct loom__variant *v = &view->variant[i];
-		if (!v->rows || all++ >= MOST_ROWS)
+		if (!v->rows || all++ >= most)
 			continue;
-		shown++;
-		loom__grid_cell(&g, 0, "%s", v->name);
+		loom__grid_cell(g, 0, "%s", v->name);
 		for (size_t k = 0; k < settings->metrics; k++) {
 			const struct loom__series *s = &v->series[settings->metric[k]];
 			const struct loom__view_metric *m = &view->metric[settings->metric[k]];
-			loom__grid_cell(&g, 0, "%s", s->n ? LOOM__METRIC(s->median.at, m->name, m->unit) : "\xe2\x80\x93");
+			loom__grid_cell(g, 0, "%s", s->n ? LOOM__METRIC(s->median.at, m->name, m->unit) : "\xe2\x80\x93");
 		}
 	}
-	loom__grid_markdown(&g, out);
-	if (all > shown)
-		loom__text_add(out, "\n%zu of %zu configurations.\n", shown, all);
+	return all;
 }
 
 static void not_run(struct loom__text *out, const struct loom__view *view)
@@ -48,6 +46,21 @@ static void not_run(struct loom__text *out, const struct loom__view *view)
 			add(out, n++ ? "- %s: %s: %s\n" : "\nNot run, or not to the end:\n\n- %s: %s: %s\n", v->name,
 			    v->status, v->note);
 	}
+}
+
+/* The rules of --fail-on, because a forge shows this file and not the exit code. */
+static void gates(struct loom__text *out, const struct loom__view *view)
+{
+	const cJSON *o, *list = loom__json_list(view->head, "gate");
+	int open = 0;
+	cJSON_ArrayForEach(o, list)
+	{
+		add(out, "- gate %s ", loom__json_text(o, "rule"));
+		add(out, "**%s**: %s\n", loom__gate_outcome(o), loom__json_text(o, "text"));
+		open |= loom__json_true(o, "undecided");
+	}
+	if (list && list->child)
+		loom__text_add(out, open ? "\nAn undecided rule passes; with `--strict` it fails.\n\n" : "\n");
 }
 
 static void command(struct loom__text *out, const struct loom__view *view)
@@ -76,13 +89,29 @@ void loom__report_markdown(struct loom__text *out, const struct loom__view *view
 		loom__grid_markdown(&g, out);
 		loom__text_add(out, "\n");
 	}
+	gates(out, view);
 	if (!view->metrics)
 		loom__text_add(out, "No sample was completed.\n");
 	else if (view->variants <= MOST_COLUMNS && view->kind != LOOM__DOC_SWEEP) {
 		loom__metric_grid(view, view->variants, 0, &g);
 		loom__grid_markdown(&g, out);
-	} else if (settings->metrics)
-		by_variant(out, view, settings);
+	} else if (settings->metrics) {
+		size_t all = by_variant(view, settings, MOST_ROWS, &g);
+		loom__grid_markdown(&g, out);
+		if (all > MOST_ROWS)
+			loom__text_add(out, "\n%d of %zu configurations.\n", MOST_ROWS, all);
+	}
 	not_run(out, view);
 	command(out, view);
+}
+
+void loom__report_latex(struct loom__text *out, const struct loom__view *view, const struct loom__report_settings *settings)
+{
+	struct loom__grid g = {0};
+	loom__text_with(out, loom__latex_put, "%% %s; \\usepackage{booktabs}\n", *view->title ? view->title : "gpuloom");
+	if (view->comparisons)
+		loom__verdict_grid(view, SIZE_MAX, 0, &g);
+	else
+		by_variant(view, settings, SIZE_MAX, &g);
+	loom__grid_latex(&g, out);
 }

@@ -154,19 +154,6 @@ const char *loom__gain_range(char text[112], double ratio, double low, double hi
 	return ratio > 1 ? range(text, low, high, 1, open) : range(text, 1 / high, 1 / low, 1, open);
 }
 
-const char *loom__verdict_phrase(const char *word)
-{
-	static const char *const list[][2] = {{"FASTER", "is faster than"},
-					      {"SLOWER", "is slower than"},
-					      {"EQUIVALENT", "is equivalent to"},
-					      {"TRIVIAL", "differs little from"},
-					      {"INCONCLUSIVE", "cannot be distinguished from"}};
-	for (size_t i = 0; i < LOOM__COUNT(list); i++)
-		if (!strcmp(list[i][0], word))
-			return list[i][1];
-	return NULL;
-}
-
 const char *loom__p_value(char text[32], double p)
 {
 	if (isnan(p))

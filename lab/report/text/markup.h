@@ -38,8 +38,6 @@ const char *loom__gain(char text[48], double ratio, enum loom_better better);
 /* Returns the interval of loom__gain(). If that is a factor, the ends are factors in the same direction. */
 const char *loom__gain_range(char text[112], double ratio, double low, double high, enum loom_better better,
 			     const char *open);
-/* Returns what a verdict says of variant and baseline, such as "is faster than" for "FASTER"; NULL for other words. */
-const char *loom__verdict_phrase(const char *word);
 /* Returns "p 0.004" or "p < 0.001", or an en dash for NaN. */
 const char *loom__p_value(char text[32], double p);
 

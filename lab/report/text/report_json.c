@@ -84,8 +84,7 @@ static void add_variants(cJSON *doc, const struct loom__view *view, const unsign
 		metrics = loom__json_add_object(o, "metrics");
 		for (size_t m = 0; v->series && m < view->metrics; m++)
 			if (v->series[m].n)
-				loom__json_add(metrics, view->metric[m].name,
-						      metric(&view->metric[m], &v->series[m]));
+				loom__json_add(metrics, view->metric[m].name, metric(&view->metric[m], &v->series[m]));
 		if (front)
 			loom__json_add_text(o, "front", front_name[front[i]]);
 		loom__json_add_number(o, "warmups", (double)v->warmups);
@@ -121,31 +120,6 @@ static void add_comparisons(cJSON *doc, const struct loom__view *view)
 		loom__json_add_text(o, "notes", c->notes);
 		numbers(o, "ratios", c->ratio, c->ratios);
 	}
-}
-
-static void add_effects(cJSON *doc, const struct loom__view *view,
-			const struct loom__report_settings *settings)
-{
-	const char *level[16];
-	cJSON *list = loom__json_add_array(doc, "effects");
-	for (size_t k = 0; view->variants > 1 && k < settings->metrics; k++)
-		for (size_t f = 0; f < view->factors; f++) {
-			size_t n = loom__effect_levels(view, f, level, LOOM__COUNT(level));
-			for (size_t i = 1; i < n; i++) {
-				struct loom__stats_interval r = {.at = NAN};
-				size_t pairs =
-				    loom__effect(view, settings->metric[k], f, level[0], level[i], &r);
-				cJSON *o = loom__json_append_object(list);
-				loom__json_add_text(o, "metric", view->metric[settings->metric[k]].name);
-				loom__json_add_text(o, "factor", view->factor[f]);
-				loom__json_add_text(o, "level", level[i]);
-				loom__json_add_text(o, "against", level[0]);
-				loom__json_add_number(o, "pairs", (double)pairs);
-				loom__json_add_finite(o, "ratio", r.at);
-				loom__json_add_finite(o, "low", pairs && !r.open ? r.low : NAN);
-				loom__json_add_finite(o, "high", pairs && !r.open ? r.high : NAN);
-			}
-		}
 }
 
 /* Adds the points of lines, bars and heat maps, for each plotted metric. */
@@ -266,7 +240,6 @@ void loom__report_summary(struct loom__text *out, const struct loom__view *view,
 	}
 	add_variants(doc, view, front);
 	add_comparisons(doc, view);
-	add_effects(doc, view, settings);
 	add_lines(doc, view, settings);
 	add_about(doc, view);
 	char *json = loom__json_print(doc, 1);

@@ -26,6 +26,11 @@ void loom__table_compare(const struct loom__view *view, struct loom__text *out);
 /* Appends what limits a verdict: missing blocks, the margin, notes. `between` separates them. */
 void loom__verdict_remarks(const struct loom__view *view, const struct loom__compared *c, const char *between,
 			   struct loom__text *out);
+/* Returns what a verdict says of variant and baseline, such as "is faster than", and sets `perhaps` to what limits it, or
+ * to "". Returns NULL for a verdict of another version. */
+const char *loom__verdict_phrase(const struct loom__view *view, const struct loom__compared *c, char perhaps[48]);
+/* Returns the outcome of a rule of --fail-on: "holds", "FAILED" or "is undecided". */
+const char *loom__gate_outcome(const cJSON *rule);
 
 /* Appends the configurations of a sweep, one per row, and its Pareto front. */
 void loom__table_sweep(const struct loom__view *view, const struct loom__report_settings *settings,

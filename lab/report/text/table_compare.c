@@ -55,6 +55,21 @@ void loom__verdict_remarks(const struct loom__view *view, const struct loom__com
 		loom__text_add(out, "%s%s", between, c->notes);
 }
 
+const char *loom__verdict_phrase(const struct loom__view *view, const struct loom__compared *c, char perhaps[48])
+{
+	static const char *const list[] = {"is faster than", "is slower than", "is equivalent to", "differs little from",
+					   "cannot be distinguished from"};
+	double alpha = loom__json_number(loom__json_object(view->head, "design"), "alpha");
+	int less = c->high < 1, large = fmax(log(c->high), -log(c->low)) > 2 * log1p(c->margin);
+	int differs = c->better && c->p_holm < alpha && large && (less || c->low > 1);
+	*perhaps = 0;
+	if (differs && (c->verdict == LOOM__V_TRIVIAL || c->verdict == LOOM__V_INCONCLUSIVE)) {
+		snprintf(perhaps, 48, ", perhaps by less than %.3g %%", 100 * c->margin);
+		return list[less != (c->better == LOOM_BETTER_LESS)];
+	}
+	return c->verdict < LOOM__V_OTHER ? list[c->verdict] : NULL;
+}
+
 static void add_row(const struct loom__view *view, const struct loom__compared *c, struct loom__grid *g)
 {
 	char range[112], p[32];
@@ -137,6 +152,11 @@ static void advise(const struct loom__view *view, struct loom__text *out)
 		loom__line_add(out, "  the machine is busy: judge CPU time, --metric cpu_seconds\n");
 }
 
+const char *loom__gate_outcome(const cJSON *rule)
+{
+	return loom__json_true(rule, "failed") ? "FAILED" : loom__json_true(rule, "undecided") ? "is undecided" : "holds";
+}
+
 static void remarks(const struct loom__view *view, struct loom__text *out)
 {
 	const cJSON *o, *doc = view->head, *quiet = loom__json_object(doc, "quiet");
@@ -156,10 +176,7 @@ static void remarks(const struct loom__view *view, struct loom__text *out)
 	}
 	cJSON_ArrayForEach(o, loom__json_list(doc, "gate"))
 	{
-		loom__line_add(out, "  gate '%s' %s: %s\n", loom__json_text(o, "rule"),
-			       loom__json_true(o, "failed")      ? "FAILED"
-			       : loom__json_true(o, "undecided") ? "is undecided"
-								 : "holds",
+		loom__line_add(out, "  gate '%s' %s: %s\n", loom__json_text(o, "rule"), loom__gate_outcome(o),
 			       loom__json_text(o, "text"));
 	}
 }
@@ -170,8 +187,8 @@ static void conclusion(const struct loom__view *view, struct loom__text *out)
 	int said = 0;
 	for (size_t i = 0; i < view->comparisons; i++) {
 		const struct loom__compared *c = &view->compared[i];
-		const char *says = loom__verdict_phrase(c->word);
-		char change[48], range[112];
+		char change[48], range[112], perhaps[48];
+		const char *says = loom__verdict_phrase(view, c, perhaps);
 		if (strcmp(c->name, view->compared[0].name) || !says || isnan(c->effect))
 			continue;
 		loom__gain(change, c->effect, c->better);
@@ -179,8 +196,8 @@ static void conclusion(const struct loom__view *view, struct loom__text *out)
 		if (!strncmp(change, "\xc3\x97", 2))
 			change[strcspn(change, " ")] = 0; /* the sentence has the word faster or slower */
 		loom__text_add(out, said++ ? "" : "\n");
-		loom__line_add(out, "  %s %s %s in %s: %s (%s)\n", view->variant[c->variant].label, says,
-			       view->variant[c->baseline].label, c->name, loom__ascii(change), loom__ascii(range));
+		loom__line_add(out, "  %s %s %s in %s%s: %s (%s)\n", view->variant[c->variant].label, says,
+			       view->variant[c->baseline].label, c->name, perhaps, loom__ascii(change), loom__ascii(range));
 	}
 }
 

@@ -21,7 +21,7 @@ enum { DEEPEST = 64 }; /* limit on nested operands, because the text may come fr
 struct reader {
 	const char *at;
 	int depth;
-	value_fn *value; /* NULL: only the syntax is checked */
+	value_fn *value;     /* NULL: only the syntax is checked */
 	loom__call_fn *call; /* NULL: operands are metrics */
 	const void *from;
 	struct loom_error *err; /* receives the error of the function `call` */
@@ -58,7 +58,7 @@ static double call(struct reader *r, const char *name)
 	static const struct {
 		const char *name;
 		double (*one)(double), (*two)(double, double);
-	} list[] = {{"abs", fabs, NULL}, {"exp", exp, NULL},  {"log", log, NULL}, {"log2", log2, NULL},
+	} list[] = {{"abs", fabs, NULL},  {"exp", exp, NULL},  {"log", log, NULL}, {"log2", log2, NULL},
 		    {"sqrt", sqrt, NULL}, {"max", NULL, fmax}, {"min", NULL, fmin}};
 	size_t i = 0;
 	while (i < LOOM__COUNT(list) && strcmp(list[i].name, name))
@@ -123,8 +123,8 @@ static double operand_at(struct reader *r)
 	snprintf(name, sizeof(name), "%.*s", (int)n, r->at);
 	r->at += n;
 	if (!take(r, "("))
-		return r->call ? fail(r, "a function such as at(METRIC, FACTOR=VALUE) is missing before this") :
-				 metric(r, name);
+		return r->call ? fail(r, "a function such as at(METRIC, FACTOR=VALUE) is missing before this")
+			       : metric(r, name);
 	return r->call ? call_out(r, name) : call(r, name);
 }
 
@@ -255,8 +255,7 @@ static int unknown(const struct loom__derived_one *d, const char *name, const ch
 		   struct loom_error *err)
 {
 	const char *near = loom__nearest(name, names, n);
-	return LOOM__FAIL(err, LOOM_EINVAL, "%s = %s: no metric '%s'%s%s%s", d->name, d->text, name,
-			  LOOM__MEANT(near));
+	return LOOM__FAIL(err, LOOM_EINVAL, "%s = %s: no metric '%s'%s%s%s", d->name, d->text, name, LOOM__MEANT(near));
 }
 
 /* ---- a sample --------------------------------------------------------------------------------------- */

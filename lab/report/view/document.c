@@ -41,8 +41,7 @@ enum loom__input loom__input_kind(const char *path)
 	return looks_like_document(path) ? LOOM__INPUT_DOCUMENT : LOOM__INPUT_CONF;
 }
 
-static const char *const schema_name[] = {"gpuloom.result/1", "gpuloom.compare/1",
-					  "gpuloom.sweep/1"};
+static const char *const schema_name[] = {"gpuloom.result/1", "gpuloom.compare/1", "gpuloom.sweep/1"};
 
 /* Returns an error with the line and column of `at`, so that an editor can find the place. */
 static int bad_json(const struct loom__doc *doc, const char *at, struct loom_error *err)
@@ -53,12 +52,9 @@ static int bad_json(const struct loom__doc *doc, const char *at, struct loom_err
 		line += *p == '\n';
 	}
 	if (*at && at < doc->bytes + doc->length)
-		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "'%s' is not JSON: error in line %zu, column %zu", doc->path,
-				  line, column);
-	return LOOM__FAIL(err, LOOM_EINVAL,
-			  "'%s' is incomplete: the JSON ends in line %zu", doc->path,
-			  line);
+		return LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not JSON: error in line %zu, column %zu", doc->path, line,
+				  column);
+	return LOOM__FAIL(err, LOOM_EINVAL, "'%s' is incomplete: the JSON ends in line %zu", doc->path, line);
 }
 
 /* Only converted results have a list `leading`. */
@@ -128,8 +124,7 @@ cJSON *loom__doc_line(const struct loom__doc *doc, size_t *at)
 		begin = first + 1;
 	while (first && begin < doc->bytes + doc->length) {
 		const char *end = memchr(begin, '\n', doc->length - (size_t)(begin - doc->bytes));
-		size_t length =
-		    end ? (size_t)(end - begin) : doc->length - (size_t)(begin - doc->bytes);
+		size_t length = end ? (size_t)(end - begin) : doc->length - (size_t)(begin - doc->bytes);
 		if (strspn(begin, " \t\r") >= length) { /* an empty line is skipped */
 			begin += length + 1;
 			continue;
@@ -148,8 +143,7 @@ cJSON *loom__doc_line(const struct loom__doc *doc, size_t *at)
 	return NULL;
 }
 
-int loom__doc_parse(const char *path, char *bytes, size_t length, struct loom__doc *doc,
-		    struct loom_error *err)
+int loom__doc_parse(const char *path, char *bytes, size_t length, struct loom__doc *doc, struct loom_error *err)
 {
 	*doc = (struct loom__doc){.path = path, .bytes = bytes, .length = length};
 	const char *end = NULL;
@@ -157,8 +151,7 @@ int loom__doc_parse(const char *path, char *bytes, size_t length, struct loom__d
 	if (!length) {
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is empty", path);
 	} else if (strlen(bytes) != length) {
-		rc = LOOM__FAIL(err, LOOM_EINVAL,
-				"'%s' is not JSON: it has a NUL byte at offset %zu", path,
+		rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not JSON: it has a NUL byte at offset %zu", path,
 				strlen(bytes));
 	} else if ((doc->root = sweep_head(doc))) {
 		rc = check_schema(doc, err);

@@ -23,8 +23,8 @@ struct loom__doc {
 
 #define LOOM__DOC_MOST ((size_t)256 << 20)
 
-/* What an input file is: a conf, a document, or a table that another program has printed (foreign.h). Its name tells, also if
- * it ends in .gz. If it does not, the first byte tells. */
+/* What an input file is: a conf, a document, or a table that another program has printed (foreign.h). Its name tells,
+ * also if it ends in .gz. If it does not, the first byte tells. */
 enum loom__input { LOOM__INPUT_CONF, LOOM__INPUT_DOCUMENT, LOOM__INPUT_TABLE };
 enum loom__input loom__input_kind(const char *path);
 
@@ -32,8 +32,7 @@ enum loom__input loom__input_kind(const char *path);
 int loom__doc_read(const char *path, struct loom__doc *doc, struct loom_error *err);
 /* Checks a document in memory. `bytes` comes from malloc() and ends with a NUL. The function takes ownership of
  * `bytes`, also on failure. */
-int loom__doc_parse(const char *path, char *bytes, size_t length, struct loom__doc *doc,
-		    struct loom_error *err);
+int loom__doc_parse(const char *path, char *bytes, size_t length, struct loom__doc *doc, struct loom_error *err);
 void loom__doc_free(struct loom__doc *doc);
 
 /* Returns the next line of a sweep, beginning with the second line, or NULL at the end. The caller deletes it. *at

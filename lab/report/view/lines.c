@@ -70,7 +70,7 @@ static const char **levels_of(struct loom__arena *arena, const struct loom__view
 	size_t all = 1;
 	level[0] = "";
 	if (factor != LOOM__NO_NAME)
-		all = loom__effect_levels(view, factor, level, LOOM__LINES_LEVELS);
+		all = loom__factor_levels(view, factor, level, LOOM__LINES_LEVELS);
 	struct loom__names index = index_of(arena, level, all);
 	for (size_t i = 0; i < view->variants; i++) {
 		size_t k = view->variant[i].rows ? level_of(&view->variant[i], factor, &index) : LOOM__NO_NAME;

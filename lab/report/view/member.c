@@ -49,8 +49,7 @@ double loom__json_double(const cJSON *item)
 
 double loom__json_number(const cJSON *o, const char *key)
 {
-	return cJSON_IsObject(o) ? loom__json_double(cJSON_GetObjectItemCaseSensitive(o, key))
-				 : NAN;
+	return cJSON_IsObject(o) ? loom__json_double(cJSON_GetObjectItemCaseSensitive(o, key)) : NAN;
 }
 
 void loom__json_add_finite(cJSON *o, const char *key, double v)

@@ -58,11 +58,9 @@ static int check_kinds(const struct loom__doc *doc, size_t docs, struct loom_err
 	return 0;
 }
 
-int loom__view_create(const struct loom__doc *doc, size_t docs, struct loom__view *view,
-		      struct loom_error *err)
+int loom__view_create(const struct loom__doc *doc, size_t docs, struct loom__view *view, struct loom_error *err)
 {
-	*view =
-	    (struct loom__view){.kind = doc[0].kind, .doc = doc, .docs = docs, .head = doc[0].root};
+	*view = (struct loom__view){.kind = doc[0].kind, .doc = doc, .docs = docs, .head = doc[0].root};
 	view->title = loom__json_text(view->head, "title");
 	view->caption = "";
 	int rc = check_kinds(doc, docs, err);

@@ -12,7 +12,8 @@
 struct loom__view_metric {
 	const char *name, *unit, *unit_of; /* unit_of: the place in the documents that gives the unit first */
 	enum loom_better better;
-	/* 1: at least one sample is not 0; a metric without such a sample is not listed, because its mechanism took no part */
+	/* 1: at least one sample is not 0; a metric without such a sample is not listed, because its mechanism took no
+	 * part */
 	int shown;
 };
 
@@ -66,8 +67,8 @@ struct loom__view {
 	enum loom__doc_kind kind;
 	const struct loom__doc *doc; /* [docs]; belongs to the caller */
 	size_t docs;
-	const cJSON *head; /* command, environment, warnings etc. of the first document */
-	cJSON *own;        /* the head of a sweep, assembled from its lines, or NULL */
+	const cJSON *head;           /* command, environment, warnings etc. of the first document */
+	cJSON *own;                  /* the head of a sweep, assembled from its lines, or NULL */
 	const char *title, *caption; /* caption: "" for none */
 	struct loom__names metric_names, factor_names;
 	struct loom__view_metric *metric; /* [metrics] */
@@ -78,9 +79,9 @@ struct loom__view {
 	size_t variants;
 	struct loom__compared *compared;
 	size_t comparisons;
-	size_t values; /* number of values so far, at most LOOM__VIEW_VALUES */
+	size_t values;   /* number of values so far, at most LOOM__VIEW_VALUES */
 	size_t repeated; /* number of samples of a sweep that the documents have more than once, and that count once */
-	int too_large; /* 1: there are more values than the limit allows */
+	int too_large;   /* 1: there are more values than the limit allows */
 	const char *clash; /* the error message for a metric with two units or directions, or NULL */
 };
 
@@ -92,12 +93,14 @@ struct loom__view {
 
 /* Makes a view of one comparison, of one sweep or its shards, or of any number of results. The view points into the
  * documents. */
-int loom__view_create(const struct loom__doc *doc, size_t docs, struct loom__view *view,
-		      struct loom_error *err);
+int loom__view_create(const struct loom__doc *doc, size_t docs, struct loom__view *view, struct loom_error *err);
 void loom__view_free(struct loom__view *view);
 
 /* Returns the levels of a factor as the head of a sweep lists them, or NULL. */
 const cJSON *loom__view_values(const struct loom__view *view, size_t factor);
+
+/* Lists the levels of a factor in the order of the sweep, at most `most`. Returns their number. */
+size_t loom__factor_levels(const struct loom__view *view, size_t factor, const char **level, size_t most);
 
 /* Returns 1 if the first device of a document is simulated, so that its samples are in virtual time. */
 int loom__head_simulated(const cJSON *head);
@@ -114,7 +117,7 @@ int loom__view_pair(const struct loom__view *view, size_t *x, size_t *y);
 enum loom__front {
 	LOOM__FRONT_OFF,  /* another variant dominates this variant, even by the intervals */
 	LOOM__FRONT_NEAR, /* another variant dominates this variant by the medians, but not by the intervals */
-	LOOM__FRONT_ON,	  /* no other variant dominates this variant by the medians */
+	LOOM__FRONT_ON,   /* no other variant dominates this variant by the medians */
 };
 int loom__view_front(const struct loom__view *view, size_t x, size_t y, unsigned char *front);
 int loom__view_more(const struct loom__view *view, size_t metric); /* returns 1 if more is better */
@@ -159,7 +162,6 @@ void loom__view_fill(struct loom__view *view, struct loom__variant *v, const cJS
 /* Returns a number, text or boolean as text in the arena. Returns NULL for lists and objects. */
 const char *loom__view_scalar(struct loom__view *view, const cJSON *item);
 /* Returns the levels of a variant as text in the arena: "a, b". */
-const char *loom__view_levels(struct loom__view *view, const struct loom__variant *v,
-			      int with_keys);
+const char *loom__view_levels(struct loom__view *view, const struct loom__variant *v, int with_keys);
 
 #endif

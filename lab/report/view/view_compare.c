@@ -126,10 +126,8 @@ void loom__view_add_compare(struct loom__view *view)
 {
 	const cJSON *o, *variants = loom__json_list(view->head, "variants");
 	const cJSON *comparisons = loom__json_list(view->head, "comparisons");
-	view->variant =
-	    loom__arena_get(&view->arena, loom__json_length(variants), sizeof(*view->variant));
-	view->compared =
-	    loom__arena_get(&view->arena, loom__json_length(comparisons), sizeof(*view->compared));
+	view->variant = loom__arena_get(&view->arena, loom__json_length(variants), sizeof(*view->variant));
+	view->compared = loom__arena_get(&view->arena, loom__json_length(comparisons), sizeof(*view->compared));
 	cJSON_ArrayForEach(o, variants)
 	{
 		loom__view_name_factors(view, loom__json_object(o, "varied"));

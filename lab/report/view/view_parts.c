@@ -67,8 +67,7 @@ void loom__view_name_factor(struct loom__view *view, const char *name)
 void loom__view_name_factors(struct loom__view *view, const cJSON *values)
 {
 	const cJSON *o;
-	cJSON_ArrayForEach(o, values)
-		loom__view_name_factor(view, o->string);
+	cJSON_ArrayForEach(o, values) loom__view_name_factor(view, o->string);
 }
 
 static const char *place(struct loom__view *view, const struct loom__where *where)
@@ -78,7 +77,7 @@ static const char *place(struct loom__view *view, const struct loom__where *wher
 	if (where->name)
 		return where->name;
 	cJSON_ArrayForEach(o, where->values)
-		loom__text_add(&t, "%s%s=%s", t.length ? ", " : "", o->string, loom__json_string(o));
+	    loom__text_add(&t, "%s%s=%s", t.length ? ", " : "", o->string, loom__json_string(o));
 	const char *copy = loom__arena_copy(&view->arena, *loom__must_text(&t) ? t.at : "a configuration");
 	loom__text_free(&t);
 	return copy;
@@ -115,8 +114,7 @@ size_t loom__view_metric(struct loom__view *view, const char *name, const char *
 			return LOOM__NO_NAME;
 		}
 		if (!view->metric)
-			view->metric =
-			    loom__arena_get(&view->arena, LOOM__VIEW_METRICS, sizeof(*view->metric));
+			view->metric = loom__arena_get(&view->arena, LOOM__VIEW_METRICS, sizeof(*view->metric));
 		i = loom__names_add(&view->arena, &view->metric_names, name);
 		view->metric[i] = (struct loom__view_metric){.name = view->metric_names.name[i], .unit = ""};
 		view->metrics = i + 1;

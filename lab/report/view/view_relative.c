@@ -54,7 +54,8 @@ static double value_of(const struct relative *r, const struct loom__variant *v, 
 	return is_inverse(r, metric) ? to / x : x / to;
 }
 
-/* Sets *s, the series of `v`, to the geometric mean over the levels of the averaged factor; other factors are as in `v`. */
+/* Sets *s, the series of `v`, to the geometric mean over the levels of the averaged factor; other factors are as in
+ * `v`. */
 static void fill(const struct relative *r, const struct loom__variant *v, size_t metric, struct loom__series *s)
 {
 	double logs = 0, one = NAN;

@@ -107,8 +107,7 @@ static void first_pass(struct loom__view *view, struct configs *configs)
 	loom__arena_free(&seen.arena);
 }
 
-static void add_sample(struct loom__view *view, struct loom__variant *v, size_t row, double place,
-		       const cJSON *line)
+static void add_sample(struct loom__view *view, struct loom__variant *v, size_t row, double place, const cJSON *line)
 {
 	const cJSON *o;
 	if (row >= v->rows)
@@ -130,8 +129,7 @@ static void add_sample(struct loom__view *view, struct loom__variant *v, size_t 
 static void describe(struct loom__view *view, struct loom__variant *v, const cJSON *line)
 {
 	const cJSON *o;
-	const char *skipped = loom__json_text(line, "skipped"),
-		   *failed = loom__json_text(line, "failed");
+	const char *skipped = loom__json_text(line, "skipped"), *failed = loom__json_text(line, "failed");
 	cJSON_ArrayForEach(o, loom__json_object(line, "values"))
 	{
 		size_t f = loom__view_number(&view->factor_names, o);
@@ -143,7 +141,8 @@ static void describe(struct loom__view *view, struct loom__variant *v, const cJS
 	if (*skipped || *failed) {
 		v->note = loom__arena_copy(&view->arena, *skipped ? skipped : failed);
 		v->status = *skipped ? "skipped" : "failed";
-	} else if (is_sample(line) && !strcmp(v->status, "failed")) { /* a configuration that had failed was tried again */
+	} else if (is_sample(line) &&
+		   !strcmp(v->status, "failed")) { /* a configuration that had failed was tried again */
 		v->status = "unfinished";
 		v->note = "";
 	} else if (loom__json_true(line, "done")) {
@@ -154,8 +153,7 @@ static void describe(struct loom__view *view, struct loom__variant *v, const cJS
 
 static void move(cJSON *to, cJSON *from, const char *key)
 {
-	cJSON *item =
-	    cJSON_IsObject(from) ? cJSON_DetachItemFromObjectCaseSensitive(from, key) : NULL;
+	cJSON *item = cJSON_IsObject(from) ? cJSON_DetachItemFromObjectCaseSensitive(from, key) : NULL;
 	if (item)
 		loom__json_add(to, key, item);
 }
@@ -287,7 +285,8 @@ static void name_figure(struct loom__view *view)
 		loom__text_add(&title, "%s%s", number->prev && number->prev->next == number ? ", " : " ",
 			       loom__json_string(number));
 	}
-	loom__text_add(&caption, "%s%s%s", loom__json_text(paper, "shows"), *unlike ? " Unlike the paper: " : "", unlike);
+	loom__text_add(&caption, "%s%s%s", loom__json_text(paper, "shows"), *unlike ? " Unlike the paper: " : "",
+		       unlike);
 	view->title = loom__arena_copy(&view->arena, loom__must_text(&title));
 	view->caption = loom__arena_copy(&view->arena, loom__must_text(&caption));
 	loom__text_free(&title);
@@ -325,8 +324,7 @@ void loom__view_add_sweep(struct loom__view *view)
 	name_figure(view);
 	for (size_t i = 0; i < view->variants; i++) {
 		struct loom__variant *v = &view->variant[i];
-		const char *label = loom__view_levels(view, v, 0),
-			   *name = loom__view_levels(view, v, 1);
+		const char *label = loom__view_levels(view, v, 0), *name = loom__view_levels(view, v, 1);
 		v->label = *label ? label : configs.key.name[i];
 		v->name = *name ? name : v->label;
 	}
