@@ -478,13 +478,11 @@ LOOM_FN void loom_comm_send_some(const struct loom_comm_view *v, const struct lo
 		uint32_t to = v->rank + n - (v->rank + n < v->ranks ? 0 : v->ranks);
 		uint64_t *at = (uint64_t *)loom_comm_at(v, to, slot) + 2 * i;
 		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
-			if ((n == 1 || !to_all) && i + b * lanes < words)
-				word[b] = loom_comm_get(loom_comm_in(call, p, to), i + b * lanes);
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH && (n == 1 || !to_all) && i + b * lanes < words; b++)
+			word[b] = loom_comm_get(loom_comm_in(call, p, to), i + b * lanes);
 		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
-			if (i + b * lanes < words)
-				loom_store_marked_sys(&at[2ull * b * lanes], word[b], mark);
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH && i + b * lanes < words; b++)
+			loom_store_marked_sys(&at[2ull * b * lanes], word[b], mark);
 	}
 }
 
@@ -579,7 +577,7 @@ LOOM_FN int loom_comm_meet(const struct loom_comm_view *v, struct loom_comm_wait
 			   uint32_t track, uint64_t value)
 {
 	loom_comm_any(t, 0);
-	/* Release: pairs with the acquire fence below, on the other rank. */
+	/* Release: pairs with the fence below, on the other rank. */
 	for (uint32_t r = t->lane; r < v->ranks; r += t->lanes)
 		if (r != v->rank) {
 #ifndef LOOM_COMM_IS_GPU
@@ -592,7 +590,7 @@ LOOM_FN int loom_comm_meet(const struct loom_comm_view *v, struct loom_comm_wait
 			uint64_t *flag = &loom_comm_flag(v, v->rank, track, r)->value[t->number];
 			while (loom_load_relaxed_sys(flag) < value && !loom_comm_gives_up(v, w, r))
 				;
-			loom_fence_acquire_sys();
+			loom_fence_poll_sys();
 #ifndef LOOM_COMM_IS_GPU
 			loom_comm_compare(v, w, r);
 #endif
@@ -995,7 +993,7 @@ LOOM_FN int loom_comm_divided(const struct loom_comm_view *v, const struct loom_
 			      uint32_t blocks, uint32_t lane, uint32_t lanes)
 {
 	uint64_t bytes = call->what == LOOM_COMM_BARRIER ? 0 : call->count * loom_comm_size(call->type);
-	uint64_t each = (bytes + blocks - 1) / blocks, begin, end;
+	uint64_t each = blocks > 1 ? (bytes + blocks - 1) / blocks : bytes, begin, end; /* a division takes long */
 	each = (each + 15) / 16 * 16;
 	begin = block * each < bytes ? block * each : bytes;
 	end = begin + each < bytes ? begin + each : bytes;
