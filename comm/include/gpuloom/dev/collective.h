@@ -461,10 +461,115 @@ LOOM_FN struct loom_comm_part loom_comm_out(const struct loom_comm_call *call, s
 	return loom_comm_part(call->out, chunk + p.at, p.bytes);
 }
 
-/* ---- rounds with marked words --------------------------------------------------------------------------------- */
+/* ---- what a rank takes from all ranks --------------------------------------------------------------------------------- */
 
 #define LOOM_COMM_BATCH 4u  /* number of words or units that a thread sends or copies at a time */
 #define LOOM_COMM_FLIGHT 8u /* number of words or units that a thread loads at a time to reduce them, of all ranks together */
+
+/* The data of ranks first to last that a rank takes, and where the sums go. A marked word is a unit, too: the word and its mark. */
+struct loom_comm_sources {
+	uint64_t at, stride;  /* the data of rank r begin r * stride bytes after this offset, in this rank's memory */
+	uint32_t loads;       /* 1: in the memory of rank r */
+	uint32_t first, last;
+	uint32_t marked;      /* 1: marked words, but none of this rank, whose words are in its input */
+	uint32_t out;         /* 1: the sums go to the program's memory */
+	uint32_t keeps;       /* so many ranks, from this rank on, get the sums in their memory, where the first unit is at `to` */
+	uint64_t to;
+};
+
+LOOM_FN struct loom_comm_unit *loom_comm_source(const struct loom_comm_view *v, const struct loom_comm_sources *s, uint32_t r)
+{
+	return loom_comm_at(v, s->loads ? r : v->rank, s->at + r * s->stride);
+}
+
+/* Returns the rank that is n ranks after this one. The first comes after the last. */
+LOOM_FN uint32_t loom_comm_after(const struct loom_comm_view *v, uint32_t n)
+{
+	return v->rank + n - (v->rank + n < v->ranks ? 0 : v->ranks);
+}
+
+/* Loads some units, from unit i of rank `from` on: first those of the ranks up to s->last, then unit i + lanes of the ranks from
+ * s->first on, and so on. All loads are in flight at the same time. Waits for marked words, so for as long as the last rank takes.
+ * After a failure, *u is undefined. */
+LOOM_FN void loom_comm_load(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_sources *s,
+			    uint64_t round, uint64_t i, uint64_t end, uint32_t lanes, uint32_t from, struct loom_comm_unit *u)
+{
+	uint64_t least = loom_comm_mark_from(round), mark = loom_comm_mark(w, round);
+	uint32_t late, unlike;
+	do {
+		uint64_t at = i;
+		uint32_t r = from;
+		LOOM_COMM_UNROLL
+		for (uint32_t k = 0; k < LOOM_COMM_FLIGHT; k++) {
+			const struct loom_comm_unit *source = loom_comm_source(v, s, r) + at;
+			u[k].word[1] = mark;
+			if (at < end && s->marked && r != v->rank)
+				u[k].word[1] = loom_load_marked_sys(source->word, &u[k].word[0]);
+			if (at < end && !s->marked)
+				u[k] = *source;
+			at += r == s->last ? lanes : 0;
+			r = r == s->last ? s->first : r + 1;
+		}
+		late = unlike = v->ranks;
+		r = from;
+		LOOM_COMM_UNROLL
+		for (uint32_t k = 0; k < LOOM_COMM_FLIGHT; k++) {
+			late = u[k].word[1] < least ? r : late;
+			unlike = u[k].word[1] != mark ? r : unlike;
+			r = r == s->last ? s->first : r + 1;
+		}
+	} while (s->marked && late < v->ranks && !loom_comm_gives_up(v, w, late));
+#ifdef LOOM_COMM_IS_GPU
+	(void)unlike;
+#else
+	if (s->marked && unlike < v->ranks)
+		loom_comm_compare(v, w, unlike);
+#endif
+}
+
+/* Takes the units begin + lane, begin + lane + lanes, ... before `end` from the ranks, and reduces or stores them. */
+LOOM_FN void loom_comm_take(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
+			    struct loom_comm_piece p, const struct loom_comm_sources *s, uint64_t round, uint64_t begin, uint64_t end,
+			    uint32_t lane, uint32_t lanes)
+{
+	int reduces = call->what == LOOM_COMM_ALLREDUCE || call->what == LOOM_COMM_REDUCE_SCATTER;
+	uint64_t i = begin + lane;
+	uint32_t from = s->first;
+	struct loom_comm_sum sum[2];
+	LOOM_NO_UNROLL
+	while (i < end) {
+		struct loom_comm_unit u[LOOM_COMM_FLIGHT] = {{{0, 0}}};
+		loom_comm_load(v, w, s, round, i, end, lanes, from, u);
+		LOOM_NO_UNROLL
+		for (uint32_t k = 0; k < LOOM_COMM_FLIGHT && i < end; k++) {
+			struct loom_comm_unit x = u[LOOM_COMM_NOW(k)];
+			LOOM_COMM_UNROLL
+			for (uint32_t n = 1; n < LOOM_COMM_FLIGHT && !LOOM_COMM_NOW(1); n++)
+				u[n - 1] = u[n];
+			if (s->marked && from == v->rank)
+				x.word[0] = loom_comm_get(loom_comm_in(call, p, from), i);
+			LOOM_COMM_UNROLL
+			for (int h = 0; h < 2; h++) {
+				if (reduces && !(h && s->marked))
+					loom_comm_add(&sum[h], x.word[h], call->type, call->op, from == 0);
+				if (reduces && !(h && s->marked) && from == s->last)
+					x.word[h] = loom_comm_word(&sum[h], call->type);
+			}
+			if (s->marked && (!reduces || from == s->last))
+				loom_comm_put(loom_comm_out(call, p, from), i, x.word[0]);
+			if (!s->marked && from == s->last) {
+				for (uint32_t n = 0; n < s->keeps; n++)
+					loom_comm_at(v, loom_comm_after(v, n), s->to)[i] = x;
+				if (s->out)
+					loom_comm_put_unit(loom_comm_out(call, p, v->rank), i, x);
+			}
+			i += from == s->last ? lanes : 0;
+			from = from == s->last ? s->first : from + 1;
+		}
+	}
+}
+
+/* ---- rounds with marked words --------------------------------------------------------------------------------- */
 
 /* Sends the words i, i + lanes, ... of a piece, at most LOOM_COMM_BATCH, to all ranks. */
 LOOM_FN void loom_comm_send_some(const struct loom_comm_view *v, const struct loom_comm_wait *w,
@@ -475,82 +580,14 @@ LOOM_FN void loom_comm_send_some(const struct loom_comm_view *v, const struct lo
 	int to_all = call->what != LOOM_COMM_REDUCE_SCATTER;
 	LOOM_NO_UNROLL
 	for (uint32_t n = 1; n < v->ranks; n++) {
-		uint32_t to = v->rank + n - (v->rank + n < v->ranks ? 0 : v->ranks);
-		uint64_t *at = (uint64_t *)loom_comm_at(v, to, slot) + 2 * i;
+		uint32_t to = loom_comm_after(v, n);
+		struct loom_comm_unit *at = loom_comm_at(v, to, slot) + i;
 		LOOM_COMM_UNROLL
 		for (uint32_t b = 0; b < LOOM_COMM_BATCH && (n == 1 || !to_all) && i + b * lanes < words; b++)
 			word[b] = loom_comm_get(loom_comm_in(call, p, to), i + b * lanes);
 		LOOM_COMM_UNROLL
 		for (uint32_t b = 0; b < LOOM_COMM_BATCH && i + b * lanes < words; b++)
-			loom_store_marked_sys(&at[2ull * b * lanes], word[b], mark);
-	}
-}
-
-/* Waits for some words of this rank's slots, from word i of rank `from` on: first those of ranks up to `last`, then word i + lanes of
- * ranks from `first` on, and so on. All loads are in flight at the same time, so the wait is that for the last rank. Words of
- * this rank are left out. After a failure, *to is undefined. */
-LOOM_FN void loom_comm_receive(const struct loom_comm_view *v, struct loom_comm_wait *w, const char *slots, uint64_t round,
-			       uint64_t i, uint64_t words, uint32_t lanes, uint32_t from, uint32_t first, uint32_t last,
-			       uint64_t *to)
-{
-	uint64_t least = loom_comm_mark_from(round), mark = loom_comm_mark(w, round);
-	uint32_t late, unlike;
-	do {
-		uint64_t seen[LOOM_COMM_FLIGHT], at = i;
-		uint32_t r = from;
-		LOOM_COMM_UNROLL
-		for (uint32_t k = 0; k < LOOM_COMM_FLIGHT; k++) {
-			seen[k] = mark;
-			if (at < words && r != v->rank)
-				seen[k] = loom_load_marked_sys((const uint64_t *)(slots + r * v->slot) + 2 * at, &to[k]);
-			at += r == last ? lanes : 0;
-			r = r == last ? first : r + 1;
-		}
-		late = unlike = v->ranks;
-		r = from;
-		LOOM_COMM_UNROLL
-		for (uint32_t k = 0; k < LOOM_COMM_FLIGHT; k++) {
-			late = seen[k] < least ? r : late;
-			unlike = seen[k] != mark ? r : unlike;
-			r = r == last ? first : r + 1;
-		}
-	} while (late < v->ranks && !loom_comm_gives_up(v, w, late));
-#ifdef LOOM_COMM_IS_GPU
-	(void)unlike;
-#else
-	if (unlike < v->ranks)
-		loom_comm_compare(v, w, unlike);
-#endif
-}
-
-/* Receives the words lane, lane + lanes, ... of a piece, and reduces or stores them. */
-LOOM_FN void loom_comm_take(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
-			    struct loom_comm_piece p, uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
-{
-	int reduces = call->what == LOOM_COMM_ALLREDUCE || call->what == LOOM_COMM_REDUCE_SCATTER;
-	uint32_t first = call->what == LOOM_COMM_BROADCAST ? call->root : 0, from = first;
-	uint32_t last = call->what == LOOM_COMM_BROADCAST ? call->root : v->ranks - 1;
-	uint64_t words = (p.bytes + 7) / 8, i = lane;
-	const char *slots = v->memory[v->rank] + loom_comm_slot(v, round, track, 0);
-	struct loom_comm_sum sum;
-	LOOM_NO_UNROLL
-	while (i < words) {
-		uint64_t word[LOOM_COMM_FLIGHT] = {0};
-		loom_comm_receive(v, w, slots, round, i, words, lanes, from, first, last, word);
-		LOOM_NO_UNROLL
-		for (uint32_t k = 0; k < LOOM_COMM_FLIGHT && i < words; k++) {
-			uint64_t x = from == v->rank ? loom_comm_get(loom_comm_in(call, p, v->rank), i) :
-							   word[LOOM_COMM_NOW(k)];
-			LOOM_COMM_UNROLL
-			for (uint32_t n = 1; n < LOOM_COMM_FLIGHT && !LOOM_COMM_NOW(1); n++)
-				word[n - 1] = word[n];
-			if (reduces)
-				loom_comm_add(&sum, x, call->type, call->op, from == 0);
-			if (!reduces || from == last)
-				loom_comm_put(loom_comm_out(call, p, from), i, reduces ? loom_comm_word(&sum, call->type) : x);
-			i += from == last ? lanes : 0;
-			from = from == last ? first : from + 1;
-		}
+			loom_store_marked_sys(at[(uint64_t)b * lanes].word, word[b], mark);
 	}
 }
 
@@ -558,15 +595,18 @@ LOOM_FN void loom_comm_take(const struct loom_comm_view *v, struct loom_comm_wai
 LOOM_FN void loom_comm_words(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
 			     struct loom_comm_piece p, uint32_t track, uint64_t round, int send, uint32_t lane, uint32_t lanes)
 {
+	int broadcast = call->what == LOOM_COMM_BROADCAST;
+	const struct loom_comm_sources s = {loom_comm_slot(v, round, track, 0), v->slot, 0, broadcast ? call->root : 0,
+					    broadcast ? call->root : v->ranks - 1, 1, 1, 0, 0};
 	uint64_t words = (p.bytes + 7) / 8;
 #ifndef LOOM_COMM_IS_GPU
 	for (uint32_t n = 1; words && n < v->ranks; n++)
-		loom_comm_announce(v, w, (v->rank + n) % v->ranks);
+		loom_comm_announce(v, w, loom_comm_after(v, n));
 #endif
 	LOOM_NO_UNROLL
 	for (uint64_t i = lane; send && i < words; i += (uint64_t)LOOM_COMM_BATCH * lanes)
 		loom_comm_send_some(v, w, call, p, track, round, i, words, lanes);
-	loom_comm_take(v, w, call, p, track, round, lane, lanes);
+	loom_comm_take(v, w, call, p, &s, round, 0, words, lane, lanes);
 }
 
 /* ---- rounds with flags ------------------------------------------------------------------------------------------ */
@@ -610,32 +650,38 @@ LOOM_FN uint64_t loom_comm_units(struct loom_comm_piece p)
 	return (p.bytes + sizeof(struct loom_comm_unit) - 1) / sizeof(struct loom_comm_unit);
 }
 
+/* Stores `units` units of this rank's input at an offset in the memory of `to` ranks, from this rank on. If to is 0, the input has a part
+ * of `each` units for every rank. */
+LOOM_FN void loom_comm_push(const struct loom_comm_view *v, struct loom_comm_part in, uint64_t units, uint64_t offset, uint64_t each,
+			    uint32_t to, uint32_t lane, uint32_t lanes)
+{
+	for (uint64_t i = lane; i < units; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
+		struct loom_comm_unit u[LOOM_COMM_BATCH];
+		LOOM_COMM_UNROLL
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH && i + b * lanes < units; b++)
+			u[b] = loom_comm_get_unit(in, i + b * lanes);
+		LOOM_COMM_UNROLL
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH && i + b * lanes < units; b++) {
+			uint32_t at = (uint32_t)i + b * lanes;
+			if (!to)
+				loom_comm_at(v, at / (uint32_t)each, offset)[at % (uint32_t)each] = u[b];
+			LOOM_NO_UNROLL
+			for (uint32_t n = 0; n < to; n++)
+				loom_comm_at(v, loom_comm_after(v, n), offset)[at] = u[b];
+		}
+	}
+}
+
 /* Copies a piece of this rank's input to its buffer. */
 LOOM_FN void loom_comm_stage(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
 			     uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
 {
-	struct loom_comm_unit *buffer = loom_comm_at(v, v->rank, loom_comm_buffer(v, round, track));
-	uint64_t units = loom_comm_units(p);
+	uint64_t units = loom_comm_units(p), buffer = loom_comm_buffer(v, round, track);
 	uint32_t chunks = call->what == LOOM_COMM_REDUCE_SCATTER ? v->ranks : 1;
 	if (call->what == LOOM_COMM_BROADCAST && v->rank != call->root)
 		return;
-	for (uint32_t chunk = 0; chunk < chunks; chunk++)
-		for (uint64_t i = lane; i < units; i += lanes)
-			buffer[chunk * units + i] = loom_comm_get_unit(loom_comm_in(call, p, chunk), i);
-}
-
-/* What a rank reduces, and where the sums go. */
-struct loom_comm_sources {
-	uint64_t at, stride; /* the data of rank r begin r * stride bytes after this offset, in this rank's memory */
-	uint32_t loads;      /* 1: in the memory of rank r */
-	uint32_t out;        /* 1: the sums go to the program's memory */
-	uint32_t first, last; /* the sums go to the memory of ranks [first, last), too */
-	uint64_t to;          /* there, unit 0 has this offset */
-};
-
-LOOM_FN const struct loom_comm_unit *loom_comm_source(const struct loom_comm_view *v, const struct loom_comm_sources *s, uint32_t r)
-{
-	return loom_comm_at(v, s->loads ? r : v->rank, s->at + r * s->stride);
+	for (uint32_t chunk = 0; chunk < chunks; chunk++, buffer += units * sizeof(struct loom_comm_unit))
+		loom_comm_push(v, loom_comm_in(call, p, chunk), units, buffer, 0, 1, lane, lanes);
 }
 
 #ifdef LOOM_COMM_IS_GPU
@@ -643,44 +689,7 @@ LOOM_FN const struct loom_comm_unit *loom_comm_source(const struct loom_comm_vie
 LOOM_FN void loom_comm_reduce(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
 			      const struct loom_comm_sources *s, uint64_t begin, uint64_t end, uint32_t lane, uint32_t lanes)
 {
-	struct loom_comm_part out = loom_comm_out(call, p, v->rank);
-	struct loom_comm_sum sum[2];
-	uint64_t i = begin + lane;
-	uint32_t from = 0;
-	LOOM_NO_UNROLL
-	while (i < end) {
-		struct loom_comm_unit u[LOOM_COMM_FLIGHT] = {{{0, 0}}};
-		uint64_t at = i;
-		uint32_t r = from;
-		LOOM_COMM_UNROLL /* all loads first, so that they overlap */
-		for (uint32_t k = 0; k < LOOM_COMM_FLIGHT; k++) {
-			if (at < end)
-				u[k] = loom_comm_source(v, s, r)[at];
-			at += r + 1 == v->ranks ? lanes : 0;
-			r = r + 1 == v->ranks ? 0 : r + 1;
-		}
-		LOOM_NO_UNROLL
-		for (uint32_t k = 0; k < LOOM_COMM_FLIGHT && i < end; k++) {
-			struct loom_comm_unit x = u[0];
-			LOOM_COMM_UNROLL
-			for (uint32_t n = 1; n < LOOM_COMM_FLIGHT; n++)
-				u[n - 1] = u[n];
-			LOOM_COMM_UNROLL
-			for (int h = 0; h < 2; h++)
-				loom_comm_add(&sum[h], x.word[h], call->type, call->op, from == 0);
-			if (++from < v->ranks)
-				continue;
-			LOOM_COMM_UNROLL
-			for (int h = 0; h < 2; h++)
-				x.word[h] = loom_comm_word(&sum[h], call->type);
-			for (r = s->first; r < s->last; r++)
-				loom_comm_at(v, r, s->to)[i] = x;
-			if (s->out)
-				loom_comm_put_unit(out, i, x);
-			from = 0;
-			i += lanes;
-		}
-	}
+	loom_comm_take(v, (struct loom_comm_wait *)0, call, p, s, 0, begin, end, lane, lanes);
 }
 #else
 /* Number of elements that a CPU reduces together, in loops that compilers vectorise. */
@@ -755,8 +764,8 @@ LOOM_FN void loom_comm_reduce(const struct loom_comm_view *v, const struct loom_
 		for (uint32_t r = 0; r < v->ranks; r++)
 			loom_comm_add_all(&sum, (const char *)loom_comm_source(v, s, r) + at, (uint32_t)(n / size), call->type,
 					  call->op, r == 0);
-		for (uint32_t r = s->first; r < s->last; r++)
-			loom_comm_store_all(&sum, (char *)loom_comm_at(v, r, s->to) + at, (uint32_t)(n / size), call->type);
+		for (uint32_t k = 0; k < s->keeps; k++)
+			loom_comm_store_all(&sum, (char *)loom_comm_at(v, loom_comm_after(v, k), s->to) + at, (uint32_t)(n / size), call->type);
 		uint64_t rest = s->out && at < out.bytes ? out.bytes - at : 0;
 		loom_comm_store_all(&sum, out.at + at, (uint32_t)((n < rest ? n : rest) / size), call->type);
 	}
@@ -798,21 +807,20 @@ LOOM_FN void loom_comm_fetch(const struct loom_comm_view *v, const struct loom_c
 {
 	uint64_t units = loom_comm_units(p), begin = 0, end = units, buffer = loom_comm_buffer(v, round, track);
 	if (phase == 1 && (call->what == LOOM_COMM_ALLREDUCE || call->what == LOOM_COMM_REDUCE_SCATTER)) {
-		struct loom_comm_sources s = {buffer, 0, 1, 1, 0, 0, buffer};
+		struct loom_comm_sources s = {buffer, 0, 1, 0, v->ranks - 1, 0, 1, 0, buffer};
 		if (call->what == LOOM_COMM_REDUCE_SCATTER) {
 			s.at += v->rank * units * sizeof(struct loom_comm_unit);
 		} else if (loom_comm_is_parted(v, call)) {
 			begin = loom_comm_part_begin(v, p, v->rank);
 			end = loom_comm_part_begin(v, p, v->rank + 1);
-			s.first = v->rank;
-			s.last = v->rank + 1;
+			s.keeps = 1;
 		}
 		loom_comm_reduce(v, call, p, &s, begin, end, lane, lanes);
 		return;
 	}
 	LOOM_NO_UNROLL
 	for (uint32_t n = phase == 2; n < v->ranks && call->what != LOOM_COMM_BARRIER; n++) {
-		uint32_t r = (v->rank + n) % v->ranks;
+		uint32_t r = loom_comm_after(v, n);
 		if (phase == 2) {
 			begin = loom_comm_part_begin(v, p, r);
 			end = loom_comm_part_begin(v, p, r + 1);
@@ -842,32 +850,6 @@ LOOM_FN uint64_t loom_comm_layout(const struct loom_comm_view *v, const struct l
 	return loom_comm_pushes(v, call) ? 2 * teams + (call->pulls > 2) : 1;
 }
 
-/* Stores a piece of this rank's input at an offset in the memory of all ranks: the whole piece or, if parted is 1, to each rank the
- * part that it reduces. each: number of units from the data of one rank to those of the next one, and of a part. */
-LOOM_FN void loom_comm_push(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
-			    uint64_t offset, uint64_t each, int parted, uint32_t lane, uint32_t lanes)
-{
-	struct loom_comm_part in = loom_comm_in(call, p, v->rank);
-	uint64_t units = loom_comm_units(p);
-	for (uint64_t i = lane; i < units; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
-		struct loom_comm_unit u[LOOM_COMM_BATCH];
-		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
-			if (i + b * lanes < units)
-				u[b] = loom_comm_get_unit(in, i + b * lanes);
-		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++) {
-			uint32_t at = (uint32_t)i + b * lanes, to = parted ? at / (uint32_t)each : v->rank;
-			uint64_t place = v->rank * each + (parted ? at % (uint32_t)each : at);
-			LOOM_NO_UNROLL
-			for (uint32_t n = parted ? v->ranks - 1 : 0; n < v->ranks && at < units; n++) {
-				loom_comm_at(v, to, offset)[place] = u[b];
-				to = to + 1 < v->ranks ? to + 1 : 0;
-			}
-		}
-	}
-}
-
 /* Executes the part of an allreduce from byte `at` to byte `end`. *round: the last round, which the function increments by the
  * number of a team's pieces. It is the same for all teams, so some of them may have an empty piece. */
 LOOM_FN void loom_comm_pushed(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
@@ -886,10 +868,11 @@ LOOM_FN void loom_comm_pushed(const struct loom_comm_view *v, struct loom_comm_w
 		uint64_t begin = parted ? v->rank * each : 0, until = begin + each < units ? begin + each : units;
 		uint64_t sums = loom_comm_buffer(v, 1, track) + skip;
 		begin = begin < units ? begin : units; /* the last ranks may have no part */
-		struct loom_comm_sources s = {loom_comm_buffer(v, parted ? 0 : *round, track) + skip, each * unit, 0, !parted, 0,
-					      parted ? v->ranks : 0, sums};
+		struct loom_comm_sources s = {
+			loom_comm_buffer(v, parted ? 0 : *round, track) + skip, each * unit, 0, 0, v->ranks - 1, 0, !parted,
+			parted ? v->ranks : 0, sums};
 		loom_comm_next(w, round);
-		loom_comm_push(v, call, p, s.at, each, parted, t->lane, t->lanes);
+		loom_comm_push(v, loom_comm_in(call, p, 0), units, s.at + v->rank * s.stride, each, s.out * v->ranks, t->lane, t->lanes);
 		failed = loom_comm_meet(v, w, t, track, 2 * *round + 1);
 		s.at -= begin * unit;
 		loom_comm_reduce(v, call, p, &s, begin, until, t->lane, t->lanes);
