@@ -74,7 +74,7 @@ spoil 'a rank writes its input while it is read' shipped allreduce.dev.h loom_al
 spoil 'a rank stores while others load' shipped collective.h loom_comm_some 'before && before != layout' '0'
 spoil 'a rank copies sums without waiting' shipped collective.h loom_comm_pushed \
 	'failed |= loom_comm_meet(v, w, t, track, 2 * *round + 2)' '0'
-spoil 'a rank does not wait for the words of one rank' shipped collective.h loom_comm_receive 'seen[k] < least' '0'
+spoil 'a rank does not wait for the words of one rank' shipped collective.h loom_comm_load 'u[k].word[1] < least' '0'
 spoil 'no lock among the workers of a device' shipped after.h loom_last_noncoherent \
 	'loom_cas_acq_rel_dev(lock, &open, 1u)' '1'
 spoil 'a device does not wait for its turn' shipped after.h loom_last_noncoherent 'loom_onebit_lock_acquire(c, turn)' '1'

@@ -136,33 +136,28 @@ LOOM_FN void loom_comm_pause(uint64_t polls)
 #define LOOM_COMM_TOUCH(p) ((void)(p))
 #endif
 
-/* A team is a part of the threads of a block, which waits for the same team of the other ranks, while other teams of the block go
- * on. A layer that has a barrier for it defines LOOM_COMM_TEAM, its number of threads, and LOOM_COMM_TEAM_ANY(team, lanes, x), which
- * does what LOOM_COMM_ANY() does. Otherwise a block is one team. */
+/* A team is a part of the threads of a block, which waits for the same team of the other ranks, while other teams of the block
+ * go on. A layer that has a barrier for it defines LOOM_COMM_TEAM, its number of threads, and LOOM_COMM_TEAM_ANY(team, lanes, x),
+ * which does for a team what LOOM_COMM_ANY() does for a block. Otherwise a block is one team. */
+#ifndef LOOM_COMM_TEAM
+#define LOOM_COMM_TEAM (~0u)
+#define LOOM_COMM_TEAM_ANY(team, lanes, x) LOOM_COMM_ANY(x)
+#endif
 struct loom_comm_team {
 	uint32_t number, count, lane, lanes;
 };
 
 LOOM_FN struct loom_comm_team loom_comm_team(uint32_t lane, uint32_t lanes)
 {
-	struct loom_comm_team t = {0, 1, lane, lanes};
-#ifdef LOOM_COMM_TEAM
-	t.number = lane / LOOM_COMM_TEAM;
-	t.count = (lanes + LOOM_COMM_TEAM - 1) / LOOM_COMM_TEAM;
-	t.lane = lane % LOOM_COMM_TEAM;
-	t.lanes = t.number + 1 < t.count ? LOOM_COMM_TEAM : lanes - t.number * LOOM_COMM_TEAM;
-#endif
+	struct loom_comm_team t = {lane / LOOM_COMM_TEAM, (lanes - 1) / LOOM_COMM_TEAM + 1, lane % LOOM_COMM_TEAM, LOOM_COMM_TEAM};
+	if (t.number + 1 == t.count)
+		t.lanes = lanes - t.number * LOOM_COMM_TEAM;
 	return t;
 }
 
 LOOM_FN int loom_comm_any(const struct loom_comm_team *t, int x)
 {
-#ifdef LOOM_COMM_TEAM
-	if (t->count > 1)
-		return LOOM_COMM_TEAM_ANY(t->number, t->lanes, x);
-#endif
-	(void)t;
-	return LOOM_COMM_ANY(x);
+	return t->count > 1 ? LOOM_COMM_TEAM_ANY(t->number, t->lanes, x) : LOOM_COMM_ANY(x);
 }
 
 LOOM_FN uint32_t loom_comm_size(uint32_t type)
