@@ -645,10 +645,10 @@ LOOM_FN uint64_t loom_comm_units(struct loom_comm_piece p)
 	return (p.bytes + sizeof(struct loom_comm_unit) - 1) / sizeof(struct loom_comm_unit);
 }
 
-/* Stores `units` units of this rank's input at an offset in the memory of `to` ranks, from this rank on. If to is 0, the input has a part
- * of `each` units for every rank. */
-LOOM_FN void loom_comm_push(const struct loom_comm_view *v, struct loom_comm_part in, uint64_t units, uint64_t offset, uint64_t each,
-			    uint32_t to, uint32_t lane, uint32_t lanes)
+/* Stores `units` units of this rank's input at an offset in the memory of all ranks or, if parted is 1, of each rank its part, which has
+ * `each` units. */
+LOOM_FN void loom_comm_push(const struct loom_comm_view *v, struct loom_comm_part in, uint64_t units, uint64_t offset, uint32_t each,
+			    int parted, uint32_t lane, uint32_t lanes)
 {
 	for (uint64_t i = lane; i < units; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
 		struct loom_comm_unit u[LOOM_COMM_BATCH];
@@ -658,10 +658,10 @@ LOOM_FN void loom_comm_push(const struct loom_comm_view *v, struct loom_comm_par
 		LOOM_COMM_UNROLL
 		for (uint32_t b = 0; b < LOOM_COMM_BATCH && i + b * lanes < units; b++) {
 			uint32_t at = (uint32_t)i + b * lanes;
-			if (!to)
-				loom_comm_at(v, at / (uint32_t)each, offset)[at % (uint32_t)each] = u[b];
+			if (parted)
+				loom_comm_at(v, at / each, offset)[at % each] = u[b];
 			LOOM_NO_UNROLL
-			for (uint32_t n = 0; n < to; n++)
+			for (uint32_t n = 0; n < v->ranks && !parted; n++)
 				loom_comm_at(v, loom_comm_after(v, n), offset)[at] = u[b];
 		}
 	}
@@ -671,12 +671,14 @@ LOOM_FN void loom_comm_push(const struct loom_comm_view *v, struct loom_comm_par
 LOOM_FN void loom_comm_stage(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
 			     uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
 {
-	uint64_t units = loom_comm_units(p), buffer = loom_comm_buffer(v, round, track);
+	struct loom_comm_unit *buffer = loom_comm_at(v, v->rank, loom_comm_buffer(v, round, track));
+	uint64_t units = loom_comm_units(p);
 	uint32_t chunks = call->what == LOOM_COMM_REDUCE_SCATTER ? v->ranks : 1;
 	if (call->what == LOOM_COMM_BROADCAST && v->rank != call->root)
 		return;
-	for (uint32_t chunk = 0; chunk < chunks; chunk++, buffer += units * sizeof(struct loom_comm_unit))
-		loom_comm_push(v, loom_comm_in(call, p, chunk), units, buffer, 0, 1, lane, lanes);
+	for (uint32_t chunk = 0; chunk < chunks; chunk++)
+		for (uint64_t i = lane; i < units; i += lanes)
+			buffer[chunk * units + i] = loom_comm_get_unit(loom_comm_in(call, p, chunk), i);
 }
 
 #ifdef LOOM_COMM_IS_GPU
@@ -775,12 +777,11 @@ LOOM_FN void loom_comm_copy(const struct loom_comm_call *call, struct loom_comm_
 	for (uint64_t i = begin + lane; i < end; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
 		struct loom_comm_unit u[LOOM_COMM_BATCH];
 		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
-			u[b] = buffer[i + b * lanes < end ? i + b * lanes : i];
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH && i + b * lanes < end; b++)
+			u[b] = buffer[i + b * lanes];
 		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
-			if (i + b * lanes < end)
-				loom_comm_put_unit(out, i + b * lanes, u[b]);
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH && i + b * lanes < end; b++)
+			loom_comm_put_unit(out, i + b * lanes, u[b]);
 	}
 }
 
@@ -867,7 +868,8 @@ LOOM_FN void loom_comm_pushed(const struct loom_comm_view *v, struct loom_comm_w
 			loom_comm_buffer(v, parted ? 0 : *round, track) + skip, each * unit, 0, 0, v->ranks - 1, 0, !parted,
 			parted ? v->ranks : 0, sums};
 		loom_comm_next(w, round);
-		loom_comm_push(v, loom_comm_in(call, p, 0), units, s.at + v->rank * s.stride, each, s.out * v->ranks, t->lane, t->lanes);
+		loom_comm_push(v, loom_comm_in(call, p, 0), units, s.at + v->rank * s.stride, (uint32_t)each, parted, t->lane,
+			       t->lanes);
 		failed = loom_comm_meet(v, w, t, track, 2 * *round + 1);
 		s.at -= begin * unit;
 		loom_comm_reduce(v, call, p, &s, begin, until, t->lane, t->lanes);
