@@ -117,7 +117,7 @@ LOOM_FN uint64_t loom_comm_bytes(const struct loom_comm_view *v)
 #define LOOM_COMM_IS_GPU
 #define LOOM_COMM_PAUSE(polls) ((void)(polls))
 #define LOOM_COMM_UNROLL _Pragma("unroll")
-#define LOOM_COMM_NOW(k) 0 /* registers have no index: element k of an array is moved to the front */
+#define LOOM_COMM_FLIGHT 8u /* number of words or units that a thread loads at a time to reduce them, of all ranks together */
 #else /* a block has one thread */
 #define LOOM_COMM_SYNC() ((void)0)
 #define LOOM_COMM_ANY(x) (x)
@@ -130,7 +130,7 @@ LOOM_FN void loom_comm_pause(uint64_t polls)
 }
 #define LOOM_COMM_PAUSE(polls) loom_comm_pause(polls)
 #define LOOM_COMM_UNROLL
-#define LOOM_COMM_NOW(k) (k)
+#define LOOM_COMM_FLIGHT 1u
 #endif
 #ifndef LOOM_COMM_TOUCH /* a layer may bring the data at an address near */
 #define LOOM_COMM_TOUCH(p) ((void)(p))
@@ -458,8 +458,7 @@ LOOM_FN struct loom_comm_part loom_comm_out(const struct loom_comm_call *call, s
 
 /* ---- what a rank takes from all ranks --------------------------------------------------------------------------------- */
 
-#define LOOM_COMM_BATCH 4u  /* number of words or units that a thread sends or copies at a time */
-#define LOOM_COMM_FLIGHT 8u /* number of words or units that a thread loads at a time to reduce them, of all ranks together */
+#define LOOM_COMM_BATCH 4u /* number of words or units that a thread sends or copies at a time */
 
 /* The data of ranks first to last that a rank takes, and where the sums go. A marked word is a unit, too: the word and its mark. */
 struct loom_comm_sources {
@@ -537,9 +536,9 @@ LOOM_FN void loom_comm_take(const struct loom_comm_view *v, struct loom_comm_wai
 		loom_comm_load(v, w, s, round, i, end, lanes, from, u);
 		LOOM_NO_UNROLL
 		for (uint32_t k = 0; k < LOOM_COMM_FLIGHT && i < end; k++) {
-			struct loom_comm_unit x = u[LOOM_COMM_NOW(k)];
-			LOOM_COMM_UNROLL
-			for (uint32_t n = 1; n < LOOM_COMM_FLIGHT && !LOOM_COMM_NOW(1); n++)
+			struct loom_comm_unit x = u[0];
+			LOOM_COMM_UNROLL /* registers have no index, so the next one moves to the front */
+			for (uint32_t n = 1; n < LOOM_COMM_FLIGHT; n++)
 				u[n - 1] = u[n];
 			if (s->marked && from == v->rank)
 				x.word[0] = loom_comm_get(loom_comm_in(call, p, from), i);
