@@ -27,7 +27,11 @@ enum {
 	GPU_THREADS = 512,
 	CPU_TRACKS = 4,
 	CPU_SLOT = 4 << 10,
-	CPU_MARKED = 256, /* largest vector in bytes for marked words: on CPUs transfers of cache lines dominate */
+	/* Largest vectors in bytes for marked words, for those of an allreduce, and for an allreduce of more than two ranks by
+	 * stores of whole vectors: on CPUs transfers of cache lines dominate (COMM_EACH=1 bench/comm). */
+	CPU_MARKED = 256,
+	CPU_MARKED_SUM = 16,
+	CPU_WHOLE = 512,
 	CPU_SHARE = 1 << 20,
 	HELPED = 256 << 10, /* smallest piece in bytes with which workers of a CPU stack help */
 	TASKS = 64,         /* limit on the tasks into which such a piece is divided */
@@ -619,7 +623,9 @@ static int call_helped(struct loom_comm *m, const struct loom_comm_call *call, u
 
 static int call_cpu(struct loom_comm *m, struct loom_comm_call *call, uint64_t bytes, struct loom_error *err)
 {
-	call->pulls = call->chosen ? call->pulls : bytes > CPU_MARKED;
+	int sums = call->what == LOOM_COMM_ALLREDUCE, whole = sums && m->view.ranks > 2 && bytes <= CPU_WHOLE;
+	if (!call->chosen)
+		call->pulls = bytes <= (sums ? CPU_MARKED_SUM : CPU_MARKED) ? 0 : whole ? 2 : 1;
 	int rc = m->helps && call->pulls == 1 && m->view.ranks > 1 ? call_helped(m, call, bytes) :
 								loom_comm_block(&m->view, call, 0, 0, 1);
 	return rc ? failure(m, err) : 0;
