@@ -776,11 +776,12 @@ LOOM_FN void loom_comm_copy(const struct loom_comm_call *call, struct loom_comm_
 	for (uint64_t i = begin + lane; i < end; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
 		struct loom_comm_unit u[LOOM_COMM_BATCH];
 		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH && i + b * lanes < end; b++)
-			u[b] = buffer[i + b * lanes];
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
+			u[b] = buffer[i + b * lanes < end ? i + b * lanes : i];
 		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH && i + b * lanes < end; b++)
-			loom_comm_put_unit(out, i + b * lanes, u[b]);
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
+			if (i + b * lanes < end)
+				loom_comm_put_unit(out, i + b * lanes, u[b]);
 	}
 }
 
