@@ -228,13 +228,7 @@ static void call(int who, const struct job *j)
 {
 	struct loom_error err;
 	void *from = (void *)(uintptr_t)way[who].in, *to = (void *)(uintptr_t)way[who].out;
-	const struct loom_comm_call c = {.what = j->what,
-					 .type = LOOM_COMM_BFLOAT16,
-					 .in = from,
-					 .out = to,
-					 .count = named(j),
-					 .chosen = who >= EACH,
-					 .pulls = who >= EACH ? (uint32_t)(who - EACH) : 0};
+	const struct loom_comm_call c = {j->what, LOOM_COMM_BFLOAT16, 0, 0, from, to, named(j), (uint32_t)(who - EACH), who >= EACH};
 	int is_nccl = who == NCCL || who == NCCL_WINDOW;
 	if (is_nccl && call_nccl(j, from, to))
 		fail(j->name, "NCCL fails");

@@ -52,7 +52,9 @@
 struct loom_comm_track {
 	uint64_t round;	 /* number of rounds that have ended */
 	uint64_t failed; /* the error that ended a round early, as a negative number; 0: none */
-	uint64_t layout; /* loom_comm_layout() of the last call, if ranks may still use what it has left in buffers; 0: they do not */
+	/* How the last call has used buffers, if ranks may still read what it has left there. 1: by loads; 2 n or 2 n + 1: by stores of
+	 * n teams, of whole vectors or parts; 0: none may */
+	uint64_t layout;
 	uint64_t pad[5];
 };
 #define LOOM_COMM_TEAMS 16u /* limit on the teams of a block */
@@ -839,13 +841,6 @@ LOOM_FN void loom_comm_fetch(const struct loom_comm_view *v, const struct loom_c
  * If the call before has used the buffers in another way, ranks may still read what it has left there. Then all ranks
  * meet before the first piece. */
 
-LOOM_FN uint64_t loom_comm_layout(const struct loom_comm_view *v, const struct loom_comm_call *call, uint64_t bytes, uint32_t teams)
-{
-	if (!call->pulls || !bytes || v->ranks == 1)
-		return 0;
-	return loom_comm_pushes(v, call) ? 2 * teams + (call->pulls > 2) : 1;
-}
-
 /* Executes the part of an allreduce from byte `at` to byte `end`. *round: the last round, which the function increments by the
  * number of a team's pieces. It is the same for all teams, so some of them may have an empty piece. */
 LOOM_FN void loom_comm_pushed(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
@@ -917,9 +912,12 @@ LOOM_FN int loom_comm_some(const struct loom_comm_view *v, const struct loom_com
 	struct loom_comm_track *own = loom_comm_track(v, track);
 	struct loom_comm_wait w = {0, 0, 0, 0, 0, 0, 0};
 	const struct loom_comm_team t = loom_comm_team(lane, lanes), all = {0, 1, lane, lanes};
-	uint64_t most = loom_comm_most(v, call), end = at + bytes, layout = loom_comm_layout(v, call, bytes, t.count);
+	uint64_t most = loom_comm_most(v, call), end = at + bytes, layout = 0;
 	int failed;
-	if (8ull * lane < bytes) /* the vector arrives while the thread waits for the words of the track */
+	if (call->pulls && bytes && v->ranks > 1)
+		layout = loom_comm_pushes(v, call) ? 2 * t.count + (call->pulls > 2) : 1;
+	/* The vector arrives while the thread waits for the words of the track. In a broadcast not all ranks have one. */
+	if (8ull * lane < bytes && call->what != LOOM_COMM_BROADCAST)
 		LOOM_COMM_TOUCH((const char *)call->in + at + 8ull * lane);
 	LOOM_COMM_SYNC(); /* thread 0 has stored the words of the call before */
 	uint64_t round = own->round, before = own->layout;
