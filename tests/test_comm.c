@@ -279,7 +279,7 @@ static void all_sums(struct rank *r)
 {
 	if (open_rank(r, "60s"))
 		return;
-	for (uint64_t sent = 256; sent <= (on_gpu() ? 2 : 4) << 20; sent *= sent < 512 << 10 ? 2048 : 2)
+	for (uint64_t sent = 256; sent <= (on_gpu() ? 2u << 20 : 4u << 20); sent *= sent < 512 << 10 ? 2048 : 2)
 		for (uint32_t n = 0; n < 10; n++) {
 			uint64_t count = sent / (r->ranks.ranks - 1) / loom_comm_size(n % 4) + n % 2;
 			struct loom_comm_call call = {.type = n % 4, .count = count, .chosen = n > 1, .pulls = n % 5 % 4};
