@@ -494,6 +494,8 @@ static int check_call(const struct loom_comm *m, const struct loom_comm_call *ca
 	if (call->what > LOOM_COMM_BARRIER || call->type > LOOM_COMM_INT32 || call->op > LOOM_COMM_MAX)
 		return LOOM__FAIL(err, LOOM_EINVAL, "a collective of kind %u, type %u and operation %u does not exist", call->what,
 				  call->type, call->op);
+	if (call->chosen && call->pulls > 3)
+		return LOOM__FAIL(err, LOOM_EINVAL, "pulls = %u does not exist: choose 0 to 3, or set chosen = 0", call->pulls);
 	if (call->root >= m->view.ranks)
 		return LOOM__FAIL(err, LOOM_EINVAL, "there is no rank %u that could broadcast", call->root);
 	if (call->count > most)
@@ -512,7 +514,7 @@ static int check_call(const struct loom_comm *m, const struct loom_comm_call *ca
  *
  * The link of an H200 carries 450 GB/s each way. About 0.85 of it can be reached, so a megabyte takes 2.6 us. A rank sends
  * 2 (N - 1) vectors as marked words, N - 1 by stores of whole vectors or by loads, and 2 (N - 1) / N by stores of parts. A flag
- * needs a fence, which waits for the stores before it, so the first crossing by flags takes about 2.5 us more than one by marked words,
+ * needs a fence, which waits for the stores before it. By estimate, a first crossing by flags takes 2.5 us more than one by marked words,
  * and a second crossing 3.5 us. The floor of 64 MiB is 175 us for two ranks and 263 us for four. */
 static const struct gpu_way {
 	uint64_t sent;

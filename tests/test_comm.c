@@ -539,6 +539,8 @@ static void refusals(struct rank *r)
 	REFUSES("type 4&does not exist");
 	call.op = 2;
 	REFUSES("operation 2");
+	call.chosen = 1, call.pulls = 4;
+	REFUSES("pulls = 4&0 to 3");
 	call.what = LOOM_COMM_BROADCAST, call.root = 2;
 	REFUSES("no rank 2");
 	call.in = (char *)x + 2;
