@@ -10,6 +10,8 @@
  * - nccl: the same memory;
  * - nccl_window: memory of ncclMemAlloc(), registered as a symmetric window, which NCCL from 2.27 on reduces by other
  *   kernels.
+ * - gpuloom_words, gpuloom_loads, gpuloom_stores, gpuloom_parts, if COMM_EACH is set: call.pulls is 0, 1, 2, 3. They show where the
+ *   limits of comm.c belong.
  * The program sets NCCL_NVLS_ENABLE=0, so that NCCL has no multicast, which gpuloom has not either. Lines on stdout are
  * `sample comm_[WHAT_]WAY_BYTES_us TURN VALUE`: the time of a call of rank 0 in this turn. WHAT is scatter (a reduce-scatter), gather
  * or broadcast, which have run on CPUs only; without it, the line is of an allreduce. BYTES is the size of the longer vector of the call. A wrong result is an
@@ -79,11 +81,12 @@ static struct {
 } nc;
 static void *stream, *nccl; /* nccl: the communicator, or NULL */
 
-enum { GPULOOM, NCCL, NCCL_WINDOW, WAYS };
+enum { GPULOOM, NCCL, NCCL_WINDOW, EACH, STORES = EACH + 2, WAYS = EACH + 4 };
 static struct {
 	const char *name;
 	uint64_t in, out; /* addresses of its vectors; 0: this way is left out */
-} way[WAYS] = {{"gpuloom", 0, 0}, {"nccl", 0, 0}, {"nccl_window", 0, 0}};
+} way[WAYS] = {{"gpuloom", 0, 0},	{"nccl", 0, 0},		  {"nccl_window", 0, 0},  {"gpuloom_words", 0, 0},
+	       {"gpuloom_loads", 0, 0}, {"gpuloom_stores", 0, 0}, {"gpuloom_parts", 0, 0}};
 #define CU(call)                                                                                   \
 	do {                                                                                       \
 		if (cu.call)                                                                       \
@@ -225,10 +228,11 @@ static void call(int who, const struct job *j)
 {
 	struct loom_error err;
 	void *from = (void *)(uintptr_t)way[who].in, *to = (void *)(uintptr_t)way[who].out;
-	const struct loom_comm_call c = {.what = j->what, .type = LOOM_COMM_BFLOAT16, .in = from, .out = to, .count = named(j)};
-	if (who != GPULOOM && call_nccl(j, from, to))
+	const struct loom_comm_call c = {j->what, LOOM_COMM_BFLOAT16, 0, 0, from, to, named(j), (uint32_t)(who - EACH), who >= EACH};
+	int is_nccl = who == NCCL || who == NCCL_WINDOW;
+	if (is_nccl && call_nccl(j, from, to))
 		fail(j->name, "NCCL fails");
-	if (who == GPULOOM && loom_comm_call(comm, &c, stream, &err))
+	if (!is_nccl && loom_comm_call(comm, &c, stream, &err))
 		fail(j->name, err.text);
 }
 
@@ -304,11 +308,16 @@ static double turn_of(int who, void *graph, const struct job *j)
 	return (now() - begin) * 1e6 / LAUNCHES / CALLS;
 }
 
+static int takes_part(int who, const struct job *j)
+{
+	return way[who].in && (who < STORES || j->what == LOOM_COMM_ALLREDUCE);
+}
+
 static void measure(const struct job *j, uint16_t *host)
 {
 	void *graph[WAYS] = {NULL}, *captured;
 	for (int who = 0; who < WAYS; who++) {
-		if (!way[who].in)
+		if (!takes_part(who, j))
 			continue;
 		spoil(who, j);
 		call(who, j);
@@ -324,13 +333,13 @@ static void measure(const struct job *j, uint16_t *host)
 	for (int turn = 0; turn <= TURNS; turn++) /* the first turn is a warm-up */
 		for (int i = 0; i < WAYS; i++) {
 			int who = (i + turn) % WAYS;
-			double us = way[who].in ? turn_of(who, graph[who], j) : 0;
+			double us = takes_part(who, j) ? turn_of(who, graph[who], j) : 0;
 			if (turn && us > 0 && !rank)
 				printf("sample comm_%s%s_%llu_us %d %.3f\n", j->name, way[who].name,
 				       (unsigned long long)(2 * j->elements), turn, us);
 		}
 	for (int who = 0; who < WAYS; who++)
-		if (way[who].in) {
+		if (takes_part(who, j)) {
 			spoil(who, j);
 			turn_of(who, graph[who], j);
 			check(who, host, j);
@@ -380,6 +389,10 @@ static void run(const char *plugins, int on_gpu, uint64_t most)
 	} else {
 		way[GPULOOM].in = (uint64_t)(uintptr_t)memcpy(malloc(most), host, most);
 		way[GPULOOM].out = (uint64_t)(uintptr_t)malloc(most);
+	}
+	for (int who = EACH; who < WAYS && getenv("COMM_EACH"); who++) {
+		way[who].in = way[GPULOOM].in;
+		way[who].out = way[GPULOOM].out;
 	}
 	TRY(loom_stack_open(cfg, NULL, &stack, &err));
 	TRY(loom_comm_open(stack, &ranks, &comm, &err));

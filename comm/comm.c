@@ -22,21 +22,16 @@
 
 enum {
 	HEAD = 4096, /* size of the first part of a rank's file, struct head */
-	/* Bytes of data that a round moves by marked words. For more data, ranks use buffers. On GPUs words with
-	 * marks take twice the bytes of the link, but one crossing instead of two. Measured on two H100s for the same
-	 * algorithms inside a kernel (docs/measurements.md): marked words are faster up to 1 MiB. */
 	GPU_SLOT = 32 << 10,
-	GPU_SHARE = 64 << 10,
-	GPU_MARKED = 1 << 20,
-	/* Up to GPU_MARKED bytes, above this size two ranks store the vectors of an allreduce into each other's
-	 * buffers. 1 MiB takes 11.6 us by stores, 13.7 us by marked words; 4 MiB 37.5 us by stores, 27.2 us by loads.
-	 */
-	GPU_MARKED_TWO = 512 << 10,
-	GPU_PULL_BLOCKS = 64, /* with 128, loads have not been measured */
+	GPU_SHARE = 64 << 10, /* all buffers fit into the cache of a GPU */
 	GPU_THREADS = 512,
 	CPU_TRACKS = 4,
 	CPU_SLOT = 4 << 10,
-	CPU_MARKED = 256, /* largest vector in bytes for marked words: on CPUs transfers of cache lines dominate */
+	/* Largest vectors in bytes for marked words, for those of an allreduce, and for an allreduce of more than two ranks by
+	 * stores of whole vectors: on CPUs transfers of cache lines dominate (COMM_EACH=1 bench/comm). */
+	CPU_MARKED = 256,
+	CPU_MARKED_SUM = 16,
+	CPU_WHOLE = 512,
 	CPU_SHARE = 1 << 20,
 	HELPED = 256 << 10, /* smallest piece in bytes with which workers of a CPU stack help */
 	TASKS = 64,         /* limit on the tasks into which such a piece is divided */
@@ -499,6 +494,8 @@ static int check_call(const struct loom_comm *m, const struct loom_comm_call *ca
 	if (call->what > LOOM_COMM_BARRIER || call->type > LOOM_COMM_INT32 || call->op > LOOM_COMM_MAX)
 		return LOOM__FAIL(err, LOOM_EINVAL, "a collective of kind %u, type %u and operation %u does not exist", call->what,
 				  call->type, call->op);
+	if (call->chosen && call->pulls > 3)
+		return LOOM__FAIL(err, LOOM_EINVAL, "pulls = %u does not exist: choose 0 to 3, or set chosen = 0", call->pulls);
 	if (call->root >= m->view.ranks)
 		return LOOM__FAIL(err, LOOM_EINVAL, "there is no rank %u that could broadcast", call->root);
 	if (call->count > most)
@@ -513,19 +510,38 @@ static int check_call(const struct loom_comm *m, const struct loom_comm_call *ca
 	return 0;
 }
 
+/* How GPUs execute a call: by the first row that fits. `sent` is the limit on the bytes of N - 1 vectors, for N ranks.
+ *
+ * The link of an H200 carries 450 GB/s each way. About 0.85 of it can be reached, so a megabyte takes 2.6 us. A rank sends
+ * 2 (N - 1) vectors as marked words, N - 1 by stores of whole vectors or by loads, and 2 (N - 1) / N by stores of parts. A flag
+ * needs a fence, which waits for the stores before it. By estimate, a first crossing by flags takes 2.5 us more than one by marked words,
+ * and a second crossing 3.5 us. The floor of 64 MiB is 175 us for two ranks and 263 us for four. */
+static const struct gpu_way {
+	uint64_t sent;
+	uint32_t ranks; /* 0: any number */
+	uint32_t sums;	/* 1: an allreduce only */
+	uint32_t pulls, blocks;
+} gpu_ways[] = {
+	{512 << 10, 2, 1, 0, LOOM_COMM_TRACKS}, /* on two H100s, 1 MiB takes 13.7 us by words, 11.6 us by stores */
+	{1 << 20, 2, 1, 2, LOOM_COMM_TRACKS},
+	{4 << 20, 2, 1, 1, 64}, /* measured with 64 blocks only; stores by teams have not run on a GPU yet */
+	{1 << 20, 0, 0, 0, LOOM_COMM_TRACKS}, /* a megabyte more takes as long as the fence */
+	{2 << 20, 0, 1, 2, LOOM_COMM_TRACKS}, /* with 4 ranks, a half of this takes as long as a second crossing. Not measured */
+	{UINT64_MAX, 2, 1, 2, LOOM_COMM_TRACKS}, /* with two ranks, parts would save nothing */
+	{UINT64_MAX, 0, 1, 3, LOOM_COMM_TRACKS},
+	{UINT64_MAX, 0, 0, 1, 64},
+};
+
 static int call_gpu(struct loom_comm *m, struct loom_comm_call *call, uint64_t bytes, void *stream, struct loom_error *err)
 {
 	const struct loom__device *d = &m->stack->device[0];
 	const struct loom_comm_view *v = &m->view;
-	uint64_t blocks = (bytes + 8 * GPU_THREADS - 1) / (8 * GPU_THREADS), most = v->tracks;
-	uint64_t carried = bytes * (v->ranks > 1 ? v->ranks - 1 : 1);
-	call->pulls = 0;
-	if (carried > GPU_MARKED) {
-		call->pulls = 1;
-		most = GPU_PULL_BLOCKS;
-	} else if (call->what == LOOM_COMM_ALLREDUCE && v->ranks == 2 && bytes > GPU_MARKED_TWO) {
-		call->pulls = 2;
-	}
+	const struct gpu_way *way = gpu_ways;
+	uint64_t blocks = (bytes + 8 * GPU_THREADS - 1) / (8 * GPU_THREADS), sent = bytes * (v->ranks > 1 ? v->ranks - 1 : 1);
+	while (sent > way->sent || (way->ranks && way->ranks != v->ranks) || (way->sums && call->what != LOOM_COMM_ALLREDUCE))
+		way++;
+	uint32_t most = call->chosen ? v->tracks : way->blocks;
+	call->pulls = call->chosen ? call->pulls : way->pulls;
 	blocks = blocks < 1 ? 1 : blocks > most ? most : blocks;
 	return d->streams->collective(d->self, v, call, (uint32_t)blocks, stream, err);
 }
@@ -585,6 +601,7 @@ static int call_helped(struct loom_comm *m, const struct loom_comm_call *call, u
 	const struct loom_comm_view *v = &m->view;
 	struct loom_comm_track *own = loom_comm_track(v, 0);
 	struct loom_comm_wait w = {.code = loom_comm_code(call)};
+	const struct loom_comm_team all = {.count = 1, .lanes = 1};
 	uint64_t most = loom_comm_most(v, call);
 	for (uint64_t at = 0; at < bytes && !w.failed; at += most) {
 		struct job j = {.view = v,
@@ -593,13 +610,14 @@ static int call_helped(struct loom_comm *m, const struct loom_comm_call *call, u
 				.round = ++own->round};
 		w = (struct loom_comm_wait){.code = w.code, .round = j.round};
 		do_phase(m, &j, 0);
-		loom_comm_meet(v, &w, 0, 2 * j.round + 1, 0, 1);
+		loom_comm_meet(v, &w, &all, 0, 2 * j.round + 1);
 		do_phase(m, &j, 1);
 		if (!loom_comm_is_parted(v, call))
 			continue;
-		loom_comm_meet(v, &w, 0, 2 * j.round + 2, 0, 1);
+		loom_comm_meet(v, &w, &all, 0, 2 * j.round + 2);
 		do_phase(m, &j, 2);
 	}
+	own->layout = 1;
 	if (w.failed)
 		m->words->failed = 1;
 	return (int)(int64_t)w.failed;
@@ -607,8 +625,10 @@ static int call_helped(struct loom_comm *m, const struct loom_comm_call *call, u
 
 static int call_cpu(struct loom_comm *m, struct loom_comm_call *call, uint64_t bytes, struct loom_error *err)
 {
-	call->pulls = bytes > CPU_MARKED;
-	int rc = m->helps && call->pulls && m->view.ranks > 1 ? call_helped(m, call, bytes) :
+	int sums = call->what == LOOM_COMM_ALLREDUCE, whole = sums && m->view.ranks > 2 && bytes <= CPU_WHOLE;
+	if (!call->chosen)
+		call->pulls = bytes <= (sums ? CPU_MARKED_SUM : CPU_MARKED) ? 0 : whole ? 2 : 1;
+	int rc = m->helps && call->pulls == 1 && m->view.ranks > 1 ? call_helped(m, call, bytes) :
 								loom_comm_block(&m->view, call, 0, 0, 1);
 	return rc ? failure(m, err) : 0;
 }

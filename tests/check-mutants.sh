@@ -64,14 +64,17 @@ spoil 'a lane runs operations for any value of work' shipped trigger_peer.dev.h 
 spoil 'a lane ends without a check for fires' shipped trigger_peer.dev.h peer_serve \
 	'loom_cas_acq_rel_dev(&k->work, &work, (uint64_t)0)' '(loom_exchange_acq_rel_dev(&k->work, (uint64_t)0), 1)'
 spoil 'a lane runs what another lane has taken' shipped trigger_peer.dev.h peer_add 'k->taken = taken;' ';'
-spoil 'a rank does not wait for a piece' shipped collective.h loom_comm_pushed 'loom_load_relaxed_sys(flag) < 2 * n + 1' '0'
-spoil 'a buffer has two places' shipped collective.h loom_comm_half 'round >> 1 & 1' '0'
+spoil 'a rank does not wait for a piece' shipped collective.h loom_comm_meet 'loom_load_relaxed_sys(flag) < value' '0'
+spoil 'a buffer has two places' shipped collective.h loom_comm_pushed 'parted ? 0 : *round' '0'
 spoil 'there is one set of slots' shipped allreduce.dev.h loom_allreduce_slots 'round & 1' '0'
 spoil 'a rank pulls without waiting' shipped allreduce.dev.h loom_allreduce_direct 'step > 0' 'step > 1'
 spoil 'a rank writes its input while it is read' shipped allreduce.dev.h loom_allreduce_direct \
 	'loom_allreduce_await_signals(c, a, step - 1, at->round + step, wait)' \
 	'step == 2 || loom_allreduce_await_signals(c, a, step - 1, at->round + step, wait)'
-spoil 'a rank stores ahead after loads' shipped collective.h loom_comm_pushed '!loom_comm_track(v, track)->loads' '1'
+spoil 'a rank stores while others load' shipped collective.h loom_comm_some 'before && before != layout' '0'
+spoil 'a rank copies sums without waiting' shipped collective.h loom_comm_pushed \
+	'failed |= loom_comm_meet(v, w, t, track, 2 * *round + 2)' '0'
+spoil 'a rank does not wait for the words of one rank' shipped collective.h loom_comm_load 'u[k].word[1] < least' '0'
 spoil 'no lock among the workers of a device' shipped after.h loom_last_noncoherent \
 	'loom_cas_acq_rel_dev(lock, &open, 1u)' '1'
 spoil 'a device does not wait for its turn' shipped after.h loom_last_noncoherent 'loom_onebit_lock_acquire(c, turn)' '1'

@@ -12,8 +12,8 @@
 #define loom_cpu_yield loom__explore_pause
 #include <gpuloom/dev/collective.h>
 
-/* A slot has room for 4 words of a round, and a buffer for 64 bytes. So a vector takes several rounds. */
-enum { COMM_RANKS = 3, COMM_VECTOR = 32, COMM_SLOT = 64, COMM_SHARE = 64 };
+/* A slot has room for 4 words of a round, and a buffer for 96 bytes. So a vector takes several rounds. */
+enum { COMM_RANKS = 3, COMM_VECTOR = 32, COMM_SLOT = 64, COMM_SHARE = 96 };
 static struct {
 	uint32_t ranks, lanes;
 	struct loom_comm_view view[COMM_RANKS];
@@ -22,12 +22,14 @@ static struct {
 	struct loom_comm_unit memory[COMM_RANKS][256];
 } comm;
 
-/* The calls of a schedule. With two ranks, stores into each other's buffers come before and after loads from them. */
+/* The calls of a schedule: each algorithm of an allreduce twice in a row, and after another one. */
 static const struct {
 	uint32_t what, pulls, root, count;
-} comm_calls[] = {{LOOM_COMM_ALLREDUCE, 2, 0, 32}, {LOOM_COMM_ALLREDUCE, 1, 0, 32},    {LOOM_COMM_ALLREDUCE, 2, 0, 32},
-		  {LOOM_COMM_ALLREDUCE, 0, 0, 32}, {LOOM_COMM_BROADCAST, 0, 1, 4},     {LOOM_COMM_ALLGATHER, 1, 0, 6},
-		  {LOOM_COMM_BARRIER, 0, 0, 0},    {LOOM_COMM_REDUCE_SCATTER, 0, 0, 5}};
+} comm_calls[] = {{LOOM_COMM_ALLREDUCE, 2, 0, 26}, {LOOM_COMM_ALLREDUCE, 1, 0, 32},  {LOOM_COMM_ALLREDUCE, 2, 0, 26},
+		  {LOOM_COMM_ALLREDUCE, 2, 0, 16}, {LOOM_COMM_ALLREDUCE, 3, 0, 32},  {LOOM_COMM_ALLREDUCE, 3, 0, 25},
+		  {LOOM_COMM_ALLREDUCE, 1, 0, 16}, {LOOM_COMM_ALLREDUCE, 3, 0, 16},  {LOOM_COMM_ALLREDUCE, 0, 0, 32},
+		  {LOOM_COMM_BROADCAST, 0, 1, 4},  {LOOM_COMM_ALLGATHER, 1, 0, 6},   {LOOM_COMM_BARRIER, 0, 0, 0},
+		  {LOOM_COMM_REDUCE_SCATTER, 0, 0, 5}};
 
 static uint32_t comm_value(uint32_t rank, uint32_t call, uint32_t i)
 {

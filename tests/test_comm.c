@@ -23,7 +23,7 @@
 
 #include "base/base.h"
 
-enum { MOST = 4, ROOM = 1024 };
+enum { MOST = 8, TRACKS = 4, ROOM = 1024 };
 
 /* What the processes share. */
 struct meeting {
@@ -153,7 +153,7 @@ static void await_stream(struct rank *r)
 
 /* ---- elements ---- */
 
-/* Values of which every sum and maximum of at most four is exact in every type. */
+/* Values of which every sum and maximum of at most eight is exact in every type. */
 static int value(uint32_t rank, uint64_t i)
 {
 	return (int)((i * 7 + rank * 5 + i / 13) % 17) - 8;
@@ -245,7 +245,7 @@ static void all_calls(struct rank *r)
 	static const uint64_t counts[] = {0, 1, 3, 8, 257, 4099, 40000, 700001};
 	if (open_rank(r, "60s"))
 		return;
-	for (size_t c = 0; c < COUNT(counts); c++)
+	for (size_t c = 0; c < COUNT(counts) - (r->ranks.ranks > (on_gpu() ? 2 : 4)); c++)
 		for (uint32_t what = 0; what < LOOM_COMM_BARRIER; what++)
 			for (uint32_t type = 0; type <= LOOM_COMM_INT32; type++)
 				for (uint32_t op = 0; op <= LOOM_COMM_MAX; op++) {
@@ -270,8 +270,31 @@ static void all_calls(struct rank *r)
 
 TEST(results)
 {
-	for (uint32_t ranks = 1; ranks <= (on_gpu() ? 2 : MOST); ranks++)
+	for (uint32_t ranks = 1; ranks <= (on_gpu() ? 3 : MOST); ranks += ranks < 4 ? 1 : 4)
 		in_ranks(ranks, all_calls);
+}
+
+/* Sums of sizes around the limits of comm.c, by each algorithm after another one: what one has left in the buffers does no harm. */
+static void all_sums(struct rank *r)
+{
+	if (open_rank(r, "60s"))
+		return;
+	for (uint64_t sent = 256; sent <= (on_gpu() ? 2u << 20 : 4u << 20); sent *= sent < 512 << 10 ? 2048 : 2)
+		for (uint32_t n = 0; n < 10; n++) {
+			uint64_t count = sent / (r->ranks.ranks - 1) / loom_comm_size(n % 4) + n % 2;
+			struct loom_comm_call call = {.type = n % 4, .count = count, .chosen = n > 1, .pulls = n % 5 % 4};
+			if (sent <= 1 << 20 || n < 4)
+				one_call(r, call, n % 3, (int)n % 2, BY_HOST, 0);
+		}
+	close_rank(r);
+}
+
+TEST(sums)
+{
+	for (uint32_t ranks = 2; ranks <= (on_gpu() ? 4 : MOST); ranks *= 2)
+		in_ranks(ranks, all_sums);
+	if (!on_gpu())
+		in_ranks(3, all_sums);
 }
 
 /* One rank is always late, so a rank that did not wait would see old data. */
@@ -295,7 +318,8 @@ static void turns(struct rank *r)
 TEST(one_is_late)
 {
 	in_ranks(2, turns);
-	in_ranks(on_gpu() ? 2 : 3, turns);
+	in_ranks(3, turns);
+	in_ranks(MOST, turns);
 }
 
 struct user {
@@ -313,7 +337,7 @@ static void *use_track(void *arg)
 		struct loom_comm_call call = {.what = (uint32_t)(x % 4),
 					      .type = (uint32_t)(x >> 4) % 4,
 					      .root = (uint32_t)(x >> 8) % u->r->ranks.ranks,
-					      .pulls = (uint32_t)(x >> 12) % 3,
+					      .pulls = (uint32_t)(x >> 12) % 4,
 					      .count = x >> 16 & 0x1fff};
 		one_call(u->r, call, x >> 40 & 1, 0, BY_TRACK, u->track);
 	}
@@ -322,15 +346,15 @@ static void *use_track(void *arg)
 
 static void tracks(struct rank *r)
 {
-	struct user u[MOST];
+	struct user u[TRACKS];
 	struct loom_comm_view view;
 	if (open_rank(r, "60s"))
 		return;
 	loom_comm_view(r->comm, &view);
-	EXPECT(r, view.tracks >= MOST);
-	for (uint32_t i = 0; i < MOST; i++)
+	EXPECT(r, view.tracks >= TRACKS);
+	for (uint32_t i = 0; i < TRACKS; i++)
 		u[i] = (struct user){r, i};
-	in_threads(use_track, u, sizeof(u[0]), MOST);
+	in_threads(use_track, u, sizeof(u[0]), TRACKS);
 	close_rank(r);
 }
 
@@ -405,18 +429,38 @@ static int sum(struct rank *r)
 	return loom_comm_status(r->comm, &r->err);
 }
 
+static int amid;
+
+static void *die_soon(void *arg)
+{
+	(void)arg;
+	usleep(200000);
+	_exit(77);
+}
+
+/* Rank 1 dies while the others wait in a collective, or amid large sums. */
 static void dies(struct rank *r)
 {
+	static float x[300000];
+	struct loom_comm_call call = {.in = x, .out = x, .count = COUNT(x), .chosen = 1, .pulls = 2};
 	struct timespec begin;
+	pthread_t thread;
+	int rc = 0;
 	if (open_rank(r, "60s"))
 		return;
 	EXPECT(r, !sum(r));
-	if (r->ranks.rank == 1) {
-		usleep(200000); /* the others are waiting in their collective */
-		_exit(77);
-	}
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	EXPECT(r, sum(r) == LOOM_EDIED && strstr(r->err.text, "rank 1 (process "));
+	if (r->ranks.rank == 1)
+		pthread_create(&thread, NULL, die_soon, NULL);
+	while (amid && !rc && since(begin) < 5) {
+		rc = loom_comm_call(r->comm, &call, r->stream, &r->err);
+		await_stream(r);
+		rc = rc ? rc : loom_comm_status(r->comm, &r->err);
+		call.pulls ^= 1;
+	}
+	if (!amid && r->ranks.rank == 1)
+		pause();
+	EXPECT(r, (rc ? rc : sum(r)) == LOOM_EDIED && strstr(r->err.text, "rank 1 (process "));
 	EXPECT(r, since(begin) < 5);
 	EXPECT(r, loom_comm_barrier(r->comm, r->stream, &r->err) == LOOM_EDIED);
 	close_rank(r);
@@ -424,8 +468,9 @@ static void dies(struct rank *r)
 
 TEST(a_rank_dies)
 {
-	in_ranks(2, dies);
-	in_ranks(on_gpu() ? 2 : 4, dies);
+	for (uint32_t ranks = 2; ranks <= 4; ranks += 2)
+		for (amid = 0; amid < 2; amid++)
+			in_ranks(ranks, dies);
 }
 
 static void is_late(struct rank *r)
@@ -494,6 +539,8 @@ static void refusals(struct rank *r)
 	REFUSES("type 4&does not exist");
 	call.op = 2;
 	REFUSES("operation 2");
+	call.chosen = 1, call.pulls = 4;
+	REFUSES("pulls = 4&0 to 3");
 	call.what = LOOM_COMM_BROADCAST, call.root = 2;
 	REFUSES("no rank 2");
 	call.in = (char *)x + 2;

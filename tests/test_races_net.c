@@ -649,6 +649,9 @@ static struct {
 } blockIdx, gridDim, threadIdx, blockDim;
 #define LOOM_COMM_SYNC() races_lanes(me())
 #define LOOM_COMM_ANY(x) any(x)
+static uint32_t team_lanes = 64; /* a team of one lane needs no barrier */
+#define LOOM_COMM_TEAM team_lanes
+#define LOOM_COMM_TEAM_ANY(team, lanes, x) ((void)(lanes), x)
 #include "races_comm.h"
 
 /* ---- the last of several predecessors (dev/after.h) ------------------------------------------------------------- */
@@ -763,6 +766,11 @@ static void comm_three(uint32_t lanes)
 {
 	comm_begin(3, lanes);
 }
+static void comm_teams(uint32_t lanes)
+{
+	comm_begin(3, lanes);
+	team_lanes = 1;
+}
 
 /* Fibers from `others` on have one lane, and a device of their own. */
 static const struct scene {
@@ -787,6 +795,7 @@ static const struct scene {
     {"collectives, two ranks", comm_two, comm_body, 1, 2, 1, 1, 2},
     {"collectives, two lanes", comm_two, comm_body, 2, 4, 2, 2, 4},
     {"collectives, three ranks", comm_three, comm_body, 2, 6, 2, 2, 6},
+    {"collectives, two teams", comm_teams, comm_body, 2, 6, 2, 2, 6},
 };
 
 static void explore_scene(const struct scene *s, uint64_t first, uint64_t count, int quiet)
@@ -812,6 +821,7 @@ static void explore_scene(const struct scene *s, uint64_t first, uint64_t count,
 			ctx[i].ctl = &ctl;
 			ctx[i].counters = &counters[i];
 		}
+		team_lanes = 64;
 		s->begin(s->body == comm_body ? s->lanes : s->which);
 		fault = races_run(s->n, device, s->body, seed, 600);
 		if (fault && quiet)

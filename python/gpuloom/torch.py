@@ -44,7 +44,7 @@ class _View(c.Structure):
 class _Call(c.Structure):
     _fields_ = [("what", c.c_uint32), ("type", c.c_uint32), ("op", c.c_uint32), ("root", c.c_uint32),
                 ("input", c.c_void_p), ("output", c.c_void_p), ("count", c.c_uint64), ("pulls", c.c_uint32),
-                ("unused", c.c_uint32)]
+                ("chosen", c.c_uint32)]
 
 
 def _stream(device):

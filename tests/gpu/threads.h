@@ -241,6 +241,8 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 
 #define LOOM_COMM_SYNC() __syncthreads()
 #define LOOM_COMM_ANY(x) __syncthreads_or(x)
+#define LOOM_COMM_TEAM THREADS_WAVE
+#define LOOM_COMM_TEAM_ANY(team, lanes, x) ((int)threads_votes(BLOCK_WAVE, (x) != 0))
 
 #include <gpuloom/dev/gpu.h>
 

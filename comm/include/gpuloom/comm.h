@@ -82,10 +82,10 @@ struct loom_comm_call {
 	/* Number of elements of the vector. With ALLGATHER: of `in`, so that `out` has `ranks` times as many. With
 	 * REDUCE_SCATTER: of `out`. */
 	uint64_t count;
-	/* 0: ranks store marked words; 1: they load from each other's buffers; 2: two ranks store into each other's buffers, and
-	 * if there are more, or `what` is no allreduce, as 1 */
+	/* 0: ranks store marked words; 1: they load from each other's buffers; 2, 3: they store whole vectors or parts of them into
+	 * each other's buffers, or as 1, if `what` is no allreduce. gpuloom/dev/collective.h explains this. */
 	uint32_t pulls;
-	uint32_t unused;
+	uint32_t chosen; /* loom_comm_call(): 1: `pulls` is used; 0: the algorithm follows from the size */
 };
 
 #ifndef LOOM_DEVICE_COMPILE
@@ -107,7 +107,7 @@ LOOM_EXPORT int loom_comm_open(struct loom_stack *stack, const struct loom_ranks
 LOOM_EXPORT void loom_comm_close(struct loom_comm *comm);
 
 /* Executes a collective. stream: of the GPU (cudaStream_t, hipStream_t), or NULL for its default stream; with CPUs it
- * must be NULL. The algorithm follows from the size, and `pulls` is not used. Returns LOOM_EINVAL if a field of the
+ * must be NULL. Returns LOOM_EINVAL if a field of the
  * call is wrong or an address is not a multiple of the size of an element; other ranks do not learn of this. On a GPU
  * the results are valid when the stream has reached this point and loom_comm_status() then returns 0. */
 LOOM_EXPORT int loom_comm_call(struct loom_comm *comm, const struct loom_comm_call *call, void *stream,

@@ -23,14 +23,21 @@
  * threads of the block have ended the round before. So a rank that has ended round n + 1 knows that all ranks have read
  * what it sent in round n, and may use the set again.
  *
- * Marked words: each rank stores its data into a slot of the other rank, in words of 16 bytes, which have 8 bytes of
- * data and the number of the round. A load gets all of a word or nothing, so a reader needs no flag and no fence. With
- * call.pulls = 1, each rank stores its data into its own buffer and raises a flag on the other ranks, which then load
- * the data. With more than two ranks, an allreduce then has two phases: each rank reduces one part, and loads the other
- * parts from the ranks that have reduced them. With call.pulls = 2, which only an allreduce of two ranks has, each rank
- * stores its data into the buffer of the other rank and raises a flag there, so no load crosses the link. Marked words
- * carry twice the bytes across the link, but take one crossing. All ranks add in the order of the ranks, so they get
- * the same bits. */
+ * Marked words (call.pulls = 0): each rank stores its data into a slot of the other rank, in words of 16 bytes, which
+ * have 8 bytes of data and the number of the round. A load gets all of a word or nothing, so a reader needs no flag and
+ * no fence. They carry twice the bytes across the link, but take one crossing.
+ *
+ * Loads (1): each rank stores its data into its own buffer and raises a flag on the other ranks, which then load the
+ * data. With more than two ranks, an allreduce then has two phases: each rank reduces one part, and loads the other
+ * parts from the ranks that have reduced them.
+ *
+ * Stores, which only an allreduce has: no load crosses the link, and a store does not wait for its crossing. With
+ * stores of whole vectors (2) each rank stores its data into the buffers of all ranks, and reduces what it has received:
+ * it sends N - 1 vectors, in one crossing. With stores of parts (3) it stores into the buffer of each rank the part
+ * that this rank reduces, and the ranks then store their sums into the buffers of all: 2 (N - 1) / N vectors, in two
+ * crossings.
+ *
+ * All ranks add in the order of the ranks, so they get the same bits. */
 #ifndef GPULOOM_DEV_COLLECTIVE_H
 #define GPULOOM_DEV_COLLECTIVE_H
 
@@ -45,14 +52,18 @@
 struct loom_comm_track {
 	uint64_t round;	 /* number of rounds that have ended */
 	uint64_t failed; /* the error that ended a round early, as a negative number; 0: none */
-	uint64_t loads;	 /* 1: in the last round ranks have loaded from each other's buffers */
+	/* How the last call has used buffers, if ranks may still read what it has left there. 1: by loads; 2 n or 2 n + 1: by stores of
+	 * n teams, of whole vectors or parts; 0: none may */
+	uint64_t layout;
 	uint64_t pad[5];
 };
+#define LOOM_COMM_TEAMS 16u /* limit on the teams of a block */
 struct loom_comm_flag {
-	uint64_t value;   /* 2 n + 1 or 2 n + 2: the rank has reached the first or second phase of round n */
+	/* [team] 2 n + 1 or 2 n + 2: the rank has reached the first or second phase of round n. Blocks without teams use the first. */
+	uint64_t value[LOOM_COMM_TEAMS];
 	uint64_t round;   /* on CPUs: the last round that the rank has begun */
 	uint64_t call[2]; /* on CPUs: [round & 1]; loom_comm_code() of that round's call */
-	uint64_t pad[4];
+	uint64_t pad[5];
 };
 /* Types for memory of the program, whose elements have another type. */
 #ifndef LOOM_COMM_ALIAS
@@ -70,33 +81,34 @@ LOOM_FN struct loom_comm_track *loom_comm_track(const struct loom_comm_view *v, 
 	return (struct loom_comm_track *)v->memory[v->rank] + track;
 }
 
-/* Returns the flag in the memory of rank `at` that rank `from` raises. */
-LOOM_FN uint64_t *loom_comm_flag(const struct loom_comm_view *v, uint32_t at, uint32_t track, uint32_t from)
+/* Returns the flags in the memory of rank `at` that rank `from` raises. */
+LOOM_FN struct loom_comm_flag *loom_comm_flag(const struct loom_comm_view *v, uint32_t at, uint32_t track, uint32_t from)
 {
-	struct loom_comm_flag *all = (struct loom_comm_flag *)((struct loom_comm_track *)v->memory[at] + v->tracks);
-	return &all[track * v->ranks + from].value;
+	return (struct loom_comm_flag *)((struct loom_comm_track *)v->memory[at] + v->tracks) + track * v->ranks + from;
 }
 
-/* Returns the slot in the memory of rank `at` for words from rank `from`. */
-LOOM_FN uint64_t *loom_comm_slot(const struct loom_comm_view *v, uint32_t at, uint64_t round, uint32_t track,
-				 uint32_t from)
+/* Slots, buffers and the end of the memory have the same offsets in the memory of all ranks. A slot is for the words from
+ * rank `from`. */
+LOOM_FN uint64_t loom_comm_slot(const struct loom_comm_view *v, uint64_t round, uint32_t track, uint32_t from)
 {
-	char *slots = (char *)loom_comm_flag(v, at, v->tracks, 0);
-	return (uint64_t *)(slots + (((round & 1) * v->tracks + track) * v->ranks + from) * v->slot);
+	uint64_t head = v->tracks * (sizeof(struct loom_comm_track) + v->ranks * sizeof(struct loom_comm_flag));
+	return head + (((round & 1) * v->tracks + track) * v->ranks + from) * v->slot;
 }
 
-LOOM_FN struct loom_comm_unit *loom_comm_buffer(const struct loom_comm_view *v, uint32_t at, uint64_t round,
-						uint32_t track)
+LOOM_FN uint64_t loom_comm_buffer(const struct loom_comm_view *v, uint64_t round, uint32_t track)
 {
-	char *buffers = (char *)loom_comm_slot(v, at, 0, 2 * v->tracks, 0);
-	return (struct loom_comm_unit *)(buffers + ((round & 1) * v->tracks + track) * v->share);
+	return loom_comm_slot(v, 0, 2 * v->tracks, 0) + ((round & 1) * v->tracks + track) * v->share;
+}
+
+LOOM_FN struct loom_comm_unit *loom_comm_at(const struct loom_comm_view *v, uint32_t rank, uint64_t offset)
+{
+	return (struct loom_comm_unit *)(v->memory[rank] + offset);
 }
 
 /* Returns the size of the memory of a rank in bytes. */
 LOOM_FN uint64_t loom_comm_bytes(const struct loom_comm_view *v)
 {
-	uint64_t head = v->tracks * (sizeof(struct loom_comm_track) + v->ranks * sizeof(struct loom_comm_flag));
-	return head + 2ull * v->tracks * (v->ranks * v->slot + v->share);
+	return loom_comm_buffer(v, 0, 2 * v->tracks);
 }
 
 /* ---- waits ------------------------------------------------------------------------------------------------- */
@@ -107,6 +119,7 @@ LOOM_FN uint64_t loom_comm_bytes(const struct loom_comm_view *v)
 #define LOOM_COMM_IS_GPU
 #define LOOM_COMM_PAUSE(polls) ((void)(polls))
 #define LOOM_COMM_UNROLL _Pragma("unroll")
+#define LOOM_COMM_FLIGHT 8u /* number of words or units that a thread loads at a time to reduce them, of all ranks together */
 #else /* a block has one thread */
 #define LOOM_COMM_SYNC() ((void)0)
 #define LOOM_COMM_ANY(x) (x)
@@ -119,7 +132,35 @@ LOOM_FN void loom_comm_pause(uint64_t polls)
 }
 #define LOOM_COMM_PAUSE(polls) loom_comm_pause(polls)
 #define LOOM_COMM_UNROLL
+#define LOOM_COMM_FLIGHT 1u
 #endif
+#ifndef LOOM_COMM_TOUCH /* a layer may bring the data at an address near */
+#define LOOM_COMM_TOUCH(p) ((void)(p))
+#endif
+
+/* A team is a part of the threads of a block, which waits for the same team of the other ranks, while other teams of the block
+ * go on. A layer that has a barrier for it defines LOOM_COMM_TEAM, its number of threads, and LOOM_COMM_TEAM_ANY(team, lanes, x),
+ * which does for a team what LOOM_COMM_ANY() does for a block. Otherwise a block is one team. */
+#ifndef LOOM_COMM_TEAM
+#define LOOM_COMM_TEAM (~0u)
+#define LOOM_COMM_TEAM_ANY(team, lanes, x) LOOM_COMM_ANY(x)
+#endif
+struct loom_comm_team {
+	uint32_t number, count, lane, lanes;
+};
+
+LOOM_FN struct loom_comm_team loom_comm_team(uint32_t lane, uint32_t lanes)
+{
+	struct loom_comm_team t = {lane / LOOM_COMM_TEAM, (lanes - 1) / LOOM_COMM_TEAM + 1, lane % LOOM_COMM_TEAM, LOOM_COMM_TEAM};
+	if (t.number + 1 == t.count)
+		t.lanes = lanes - t.number * LOOM_COMM_TEAM;
+	return t;
+}
+
+LOOM_FN int loom_comm_any(const struct loom_comm_team *t, int x)
+{
+	return t->count > 1 ? LOOM_COMM_TEAM_ANY(t->number, t->lanes, x) : LOOM_COMM_ANY(x);
+}
 
 LOOM_FN uint32_t loom_comm_size(uint32_t type)
 {
@@ -129,7 +170,7 @@ LOOM_FN uint32_t loom_comm_size(uint32_t type)
 /* A wait of a thread for a rank. `failed` stays set, so that later waits of the thread end at once. */
 struct loom_comm_wait {
 	uint64_t polls, since_ns, failed;
-	uint64_t closed;             /* 1: 256 polls ago, the other rank had closed its communicator */
+	uint64_t closed;             /* bit r: 256 polls ago, rank r had closed its communicator */
 	uint64_t code, round, track; /* on CPUs: loom_comm_code() of the call; the round; 0: calls are not compared */
 };
 
@@ -181,7 +222,7 @@ LOOM_FN uint64_t loom_comm_mark_from(uint64_t round)
 /* Fails if the other rank has begun this round with another call. */
 LOOM_FN void loom_comm_compare(const struct loom_comm_view *v, struct loom_comm_wait *w, uint32_t from)
 {
-	struct loom_comm_flag *flag = (struct loom_comm_flag *)loom_comm_flag(v, v->rank, (uint32_t)w->track, from);
+	struct loom_comm_flag *flag = loom_comm_flag(v, v->rank, (uint32_t)w->track, from);
 	/* Acquire: pairs with the release in loom_comm_announce(). */
 	if (w->failed || !w->round || loom_load_acquire_sys(&flag->round) < w->round)
 		return;
@@ -197,7 +238,7 @@ LOOM_FN void loom_comm_compare(const struct loom_comm_view *v, struct loom_comm_
 /* Tells the other rank the code of this round's call. */
 LOOM_FN void loom_comm_announce(const struct loom_comm_view *v, const struct loom_comm_wait *w, uint32_t to)
 {
-	struct loom_comm_flag *flag = (struct loom_comm_flag *)loom_comm_flag(v, to, (uint32_t)w->track, v->rank);
+	struct loom_comm_flag *flag = loom_comm_flag(v, to, (uint32_t)w->track, v->rank);
 	loom_store_relaxed_sys(&flag->call[w->round & 1], w->code);
 	loom_store_release_sys(&flag->round, w->round);
 }
@@ -219,15 +260,22 @@ LOOM_FN int loom_comm_gives_up(const struct loom_comm_view *v, struct loom_comm_
 		return 1;
 	if ((uint32_t)lost) {
 		w->failed = (uint64_t)LOOM_EDIED;
-	} else if (lost >> 32 >> from & w->closed) { /* closed 256 polls ago: no data will follow */
+	} else if ((lost >> 32 & w->closed) >> from & 1) { /* closed 256 polls ago: no data will follow */
 		w->failed = (uint64_t)LOOM_EINVAL;
 		loom_store_relaxed_sys(&v->words->late, (uint64_t)from + 1);
 	} else if (now - w->since_ns > v->timeout_ns && now > w->since_ns) {
 		w->failed = (uint64_t)LOOM_ETIMEDOUT;
 		loom_store_relaxed_sys(&v->words->late, (uint64_t)from + 1);
 	}
-	w->closed = lost >> 32 >> from & 1;
+	w->closed = lost >> 32;
 	return w->failed != 0;
+}
+
+/* Begins the next round. */
+LOOM_FN void loom_comm_next(struct loom_comm_wait *w, uint64_t *round)
+{
+	w->round = ++*round;
+	w->polls = w->since_ns = w->closed = 0;
 }
 
 /* ---- elements ------------------------------------------------------------------------------------------------ */
@@ -410,140 +458,186 @@ LOOM_FN struct loom_comm_part loom_comm_out(const struct loom_comm_call *call, s
 	return loom_comm_part(call->out, chunk + p.at, p.bytes);
 }
 
-/* ---- rounds with marked words --------------------------------------------------------------------------------- */
+/* ---- what a rank takes from all ranks --------------------------------------------------------------------------------- */
 
-#define LOOM_COMM_BATCH 4u /* number of words that a thread has in flight */
+#define LOOM_COMM_BATCH 4u /* number of words or units that a thread sends or copies at a time */
 
-/* Waits for the words i, i + lanes, ... of a slot, at most LOOM_COMM_BATCH and all below `words`. After a failure, *to is
- * undefined. */
-LOOM_FN void loom_comm_receive(const struct loom_comm_view *v, struct loom_comm_wait *w, const uint64_t *slot,
-			       uint64_t round, uint64_t i, uint64_t words, uint32_t lanes, uint32_t from, uint64_t *to)
+/* The data of ranks first to last that a rank takes, and where the sums go. A marked word is a unit, too: the word and its mark. */
+struct loom_comm_sources {
+	uint64_t at, stride;  /* the data of rank r begin r * stride bytes after this offset, in this rank's memory */
+	uint32_t loads;       /* 1: in the memory of rank r */
+	uint32_t first, last;
+	uint32_t marked;      /* 1: marked words, but none of this rank, whose words are in its input */
+	uint32_t out;         /* 1: the sums go to the program's memory */
+	uint32_t keeps;       /* so many ranks, from this rank on, get the sums in their memory, where the first unit is at `to` */
+	uint64_t to;
+};
+
+LOOM_FN struct loom_comm_unit *loom_comm_source(const struct loom_comm_view *v, const struct loom_comm_sources *s, uint32_t r)
 {
-	uint64_t least = loom_comm_mark_from(round), unlike, mark = loom_comm_mark(w, round);
-	uint32_t missing;
+	return loom_comm_at(v, s->loads ? r : v->rank, s->at + r * s->stride);
+}
+
+/* Returns the rank that is n ranks after this one. The first comes after the last. */
+LOOM_FN uint32_t loom_comm_after(const struct loom_comm_view *v, uint32_t n)
+{
+	return v->rank + n - (v->rank + n < v->ranks ? 0 : v->ranks);
+}
+
+/* Loads some units, from unit i of rank `from` on: first those of the ranks up to s->last, then unit i + lanes of the ranks from
+ * s->first on, and so on. All loads are in flight at the same time. Waits for marked words, so for as long as the last rank takes.
+ * After a failure, *u is undefined. */
+LOOM_FN void loom_comm_load(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_sources *s,
+			    uint64_t round, uint64_t i, uint64_t end, uint32_t lanes, uint32_t from, struct loom_comm_unit *u)
+{
+	uint64_t least = loom_comm_mark_from(round), mark = loom_comm_mark(w, round);
+	uint32_t late, unlike;
 	do {
-		missing = 0;
-		unlike = 0;
+		uint64_t at = i;
+		uint32_t r = from;
 		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
-			if (i + b * lanes < words) {
-				uint64_t seen = loom_load_marked_sys(&slot[2 * (i + b * lanes)], &to[b]);
-				missing |= seen < least;
-				unlike |= seen ^ mark;
-			}
-	} while (missing && !loom_comm_gives_up(v, w, from));
+		for (uint32_t k = 0; k < LOOM_COMM_FLIGHT; k++) {
+			const struct loom_comm_unit *source = loom_comm_source(v, s, r) + at;
+			u[k].word[1] = mark;
+			if (at < end && s->marked && r != v->rank)
+				u[k].word[1] = loom_load_marked_sys(source->word, &u[k].word[0]);
+			if (at < end && !s->marked)
+				u[k] = *source;
+			at += r == s->last ? lanes : 0;
+			r = r == s->last ? s->first : r + 1;
+		}
+		late = unlike = v->ranks;
+		r = from;
+		LOOM_COMM_UNROLL
+		for (uint32_t k = 0; k < LOOM_COMM_FLIGHT; k++) {
+			late = u[k].word[1] < least ? r : late;
+			unlike = u[k].word[1] != mark ? r : unlike;
+			r = r == s->last ? s->first : r + 1;
+		}
+	} while (s->marked && late < v->ranks && !loom_comm_gives_up(v, w, late));
 #ifdef LOOM_COMM_IS_GPU
 	(void)unlike;
 #else
-	if (unlike)
-		loom_comm_compare(v, w, from);
+	if (s->marked && unlike < v->ranks)
+		loom_comm_compare(v, w, unlike);
 #endif
 }
 
-/* Sends the words i, i + lanes, ... of a piece, at most LOOM_COMM_BATCH. */
+/* Takes the units begin + lane, begin + lane + lanes, ... before `end` from the ranks, and reduces or stores them. */
+LOOM_FN void loom_comm_take(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
+			    struct loom_comm_piece p, const struct loom_comm_sources *s, uint64_t round, uint64_t begin, uint64_t end,
+			    uint32_t lane, uint32_t lanes)
+{
+	int reduces = call->what == LOOM_COMM_ALLREDUCE || call->what == LOOM_COMM_REDUCE_SCATTER;
+	uint64_t i = begin + lane;
+	uint32_t from = s->first;
+	struct loom_comm_sum sum[2];
+	LOOM_NO_UNROLL
+	while (i < end) {
+		struct loom_comm_unit u[LOOM_COMM_FLIGHT] = {{{0, 0}}};
+		loom_comm_load(v, w, s, round, i, end, lanes, from, u);
+		LOOM_NO_UNROLL
+		for (uint32_t k = 0; k < LOOM_COMM_FLIGHT && i < end; k++) {
+			struct loom_comm_unit x = u[0];
+			LOOM_COMM_UNROLL /* registers have no index, so the next one moves to the front */
+			for (uint32_t n = 1; n < LOOM_COMM_FLIGHT; n++)
+				u[n - 1] = u[n];
+			if (s->marked && from == v->rank)
+				x.word[0] = loom_comm_get(loom_comm_in(call, p, from), i);
+			LOOM_COMM_UNROLL
+			for (int h = 0; h < 2; h++) {
+				if (reduces && !(h && s->marked))
+					loom_comm_add(&sum[h], x.word[h], call->type, call->op, from == 0);
+				if (reduces && !(h && s->marked) && from == s->last)
+					x.word[h] = loom_comm_word(&sum[h], call->type);
+			}
+			if (s->marked && (!reduces || from == s->last))
+				loom_comm_put(loom_comm_out(call, p, from), i, x.word[0]);
+			if (!s->marked && from == s->last) {
+				for (uint32_t n = 0; n < s->keeps; n++)
+					loom_comm_at(v, loom_comm_after(v, n), s->to)[i] = x;
+				if (s->out)
+					loom_comm_put_unit(loom_comm_out(call, p, v->rank), i, x);
+			}
+			i += from == s->last ? lanes : 0;
+			from = from == s->last ? s->first : from + 1;
+		}
+	}
+}
+
+/* ---- rounds with marked words --------------------------------------------------------------------------------- */
+
+/* Sends the words i, i + lanes, ... of a piece, at most LOOM_COMM_BATCH, to all ranks. */
 LOOM_FN void loom_comm_send_some(const struct loom_comm_view *v, const struct loom_comm_wait *w,
 				 const struct loom_comm_call *call, struct loom_comm_piece p, uint32_t track,
 				 uint64_t round, uint64_t i, uint64_t words, uint32_t lanes)
 {
-	uint64_t word[LOOM_COMM_BATCH] = {0};
+	uint64_t word[LOOM_COMM_BATCH] = {0}, slot = loom_comm_slot(v, round, track, v->rank), mark = loom_comm_mark(w, round);
 	int to_all = call->what != LOOM_COMM_REDUCE_SCATTER;
 	LOOM_NO_UNROLL
 	for (uint32_t n = 1; n < v->ranks; n++) {
-		uint32_t to = (v->rank + n) % v->ranks;
-		uint64_t *slot = loom_comm_slot(v, to, round, track, v->rank);
+		uint32_t to = loom_comm_after(v, n);
+		struct loom_comm_unit *at = loom_comm_at(v, to, slot) + i;
 		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
-			if ((n == 1 || !to_all) && i + b * lanes < words)
-				word[b] = loom_comm_get(loom_comm_in(call, p, to), i + b * lanes);
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH && (n == 1 || !to_all) && i + b * lanes < words; b++)
+			word[b] = loom_comm_get(loom_comm_in(call, p, to), i + b * lanes);
 		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
-			if (i + b * lanes < words)
-				loom_store_marked_sys(&slot[2 * (i + b * lanes)], word[b], loom_comm_mark(w, round));
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH && i + b * lanes < words; b++)
+			loom_store_marked_sys(at[(uint64_t)b * lanes].word, word[b], mark);
 	}
-}
-
-/* Receives these words from the other ranks, and reduces or stores them. */
-LOOM_FN void loom_comm_take_some(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
-				 struct loom_comm_piece p, uint32_t track, uint64_t round, uint64_t i, uint64_t words,
-				 uint32_t lanes)
-{
-	int reduces = call->what == LOOM_COMM_ALLREDUCE || call->what == LOOM_COMM_REDUCE_SCATTER;
-	struct loom_comm_sum sum[LOOM_COMM_BATCH];
-	LOOM_NO_UNROLL
-	for (uint32_t from = 0; from < v->ranks; from++) {
-		uint64_t word[LOOM_COMM_BATCH] = {0};
-		if (call->what == LOOM_COMM_BROADCAST && from != call->root)
-			continue;
-		if (from != v->rank)
-			loom_comm_receive(v, w, loom_comm_slot(v, v->rank, round, track, from), round, i, words, lanes, from, word);
-		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++) {
-			if (i + b * lanes >= words)
-				continue;
-			if (from == v->rank)
-				word[b] = loom_comm_get(loom_comm_in(call, p, v->rank), i + b * lanes);
-			if (reduces)
-				loom_comm_add(&sum[b], word[b], call->type, call->op, from == 0);
-			else
-				loom_comm_put(loom_comm_out(call, p, from), i + b * lanes, word[b]);
-		}
-	}
-	LOOM_COMM_UNROLL
-	for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
-		if (reduces && i + b * lanes < words)
-			loom_comm_put(loom_comm_out(call, p, v->rank), i + b * lanes, loom_comm_word(&sum[b], call->type));
 }
 
 /* Sends the words of a piece, unless send is 0, and receives those of the other ranks. */
 LOOM_FN void loom_comm_words(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
 			     struct loom_comm_piece p, uint32_t track, uint64_t round, int send, uint32_t lane, uint32_t lanes)
 {
+	int broadcast = call->what == LOOM_COMM_BROADCAST;
+	const struct loom_comm_sources s = {loom_comm_slot(v, round, track, 0), v->slot, 0, broadcast ? call->root : 0,
+					    broadcast ? call->root : v->ranks - 1, 1, 1, 0, 0};
 	uint64_t words = (p.bytes + 7) / 8;
 #ifndef LOOM_COMM_IS_GPU
 	for (uint32_t n = 1; words && n < v->ranks; n++)
-		loom_comm_announce(v, w, (v->rank + n) % v->ranks);
+		loom_comm_announce(v, w, loom_comm_after(v, n));
 #endif
 	LOOM_NO_UNROLL
 	for (uint64_t i = lane; send && i < words; i += (uint64_t)LOOM_COMM_BATCH * lanes)
 		loom_comm_send_some(v, w, call, p, track, round, i, words, lanes);
-	LOOM_NO_UNROLL
-	for (uint64_t i = lane; i < words; i += (uint64_t)LOOM_COMM_BATCH * lanes)
-		loom_comm_take_some(v, w, call, p, track, round, i, words, lanes);
+	loom_comm_take(v, w, call, p, &s, round, 0, words, lane, lanes);
 }
 
 /* ---- rounds with flags ------------------------------------------------------------------------------------------ */
 
-/* Raises this rank's flag on all other ranks, and waits until they have raised theirs. What any thread of the block has
- * stored before is then visible to the blocks of the other ranks. */
-LOOM_FN void loom_comm_meet(const struct loom_comm_view *v, struct loom_comm_wait *w, uint32_t track, uint64_t value,
-			    uint32_t lane, uint32_t lanes)
+/* Raises this rank's flag on all other ranks, and waits until they have raised theirs. What any thread of the team has
+ * stored before is then visible to this team of the other ranks. Returns 1 if a thread must give up, on all of its threads. */
+LOOM_FN int loom_comm_meet(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_team *t,
+			   uint32_t track, uint64_t value)
 {
-	LOOM_COMM_SYNC();
-	/* Release: pairs with the acquire fence below, on the other rank. */
-	for (uint32_t r = lane; r < v->ranks; r += lanes)
+	loom_comm_any(t, 0);
+	/* Release: pairs with the fence below, on the other rank. */
+	for (uint32_t r = t->lane; r < v->ranks; r += t->lanes)
 		if (r != v->rank) {
 #ifndef LOOM_COMM_IS_GPU
 			loom_comm_announce(v, w, r);
 #endif
-			loom_store_release_sys(loom_comm_flag(v, r, track, v->rank), value);
+			loom_store_release_sys(&loom_comm_flag(v, r, track, v->rank)->value[t->number], value);
 		}
-	for (uint32_t r = lane; r < v->ranks; r += lanes)
+	for (uint32_t r = t->lane; r < v->ranks; r += t->lanes)
 		if (r != v->rank) {
-			uint64_t *flag = loom_comm_flag(v, v->rank, track, r);
+			uint64_t *flag = &loom_comm_flag(v, v->rank, track, r)->value[t->number];
 			while (loom_load_relaxed_sys(flag) < value && !loom_comm_gives_up(v, w, r))
 				;
-			loom_fence_acquire_sys();
+			loom_fence_poll_sys();
 #ifndef LOOM_COMM_IS_GPU
 			loom_comm_compare(v, w, r);
 #endif
 		}
-	LOOM_COMM_SYNC();
+	return loom_comm_any(t, w->failed != 0);
 }
 
 /* Returns 1 if ranks store their data into each other's buffers. */
 LOOM_FN int loom_comm_pushes(const struct loom_comm_view *v, const struct loom_comm_call *call)
 {
-	return call->pulls == 2 && v->ranks == 2 && call->what == LOOM_COMM_ALLREDUCE;
+	return call->pulls > 1 && v->ranks > 1 && call->what == LOOM_COMM_ALLREDUCE;
 }
 
 /* Returns the number of units of a chunk in the buffer. With REDUCE_SCATTER the buffer has a chunk for each rank. */
@@ -552,11 +646,33 @@ LOOM_FN uint64_t loom_comm_units(struct loom_comm_piece p)
 	return (p.bytes + sizeof(struct loom_comm_unit) - 1) / sizeof(struct loom_comm_unit);
 }
 
+/* Stores `units` units of this rank's input at an offset in the memory of all ranks or, if parted is 1, of each rank its part, which has
+ * `each` units. */
+LOOM_FN void loom_comm_push(const struct loom_comm_view *v, struct loom_comm_part in, uint64_t units, uint64_t offset, uint32_t each,
+			    int parted, uint32_t lane, uint32_t lanes)
+{
+	for (uint64_t i = lane; i < units; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
+		struct loom_comm_unit u[LOOM_COMM_BATCH];
+		LOOM_COMM_UNROLL
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH && i + b * lanes < units; b++)
+			u[b] = loom_comm_get_unit(in, i + b * lanes);
+		LOOM_COMM_UNROLL
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH && i + b * lanes < units; b++) {
+			uint32_t at = (uint32_t)i + b * lanes;
+			if (parted)
+				loom_comm_at(v, at / each, offset)[at % each] = u[b];
+			LOOM_NO_UNROLL
+			for (uint32_t n = 0; n < v->ranks && !parted; n++)
+				loom_comm_at(v, loom_comm_after(v, n), offset)[at] = u[b];
+		}
+	}
+}
+
 /* Copies a piece of this rank's input to its buffer. */
 LOOM_FN void loom_comm_stage(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
 			     uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
 {
-	struct loom_comm_unit *buffer = loom_comm_buffer(v, v->rank, round, track);
+	struct loom_comm_unit *buffer = loom_comm_at(v, v->rank, loom_comm_buffer(v, round, track));
 	uint64_t units = loom_comm_units(p);
 	uint32_t chunks = call->what == LOOM_COMM_REDUCE_SCATTER ? v->ranks : 1;
 	if (call->what == LOOM_COMM_BROADCAST && v->rank != call->root)
@@ -567,40 +683,11 @@ LOOM_FN void loom_comm_stage(const struct loom_comm_view *v, const struct loom_c
 }
 
 #ifdef LOOM_COMM_IS_GPU
-/* Reduces units [begin, end) of a chunk over the buffers of all ranks. The sums go to `out` and, if it is not NULL, to
- * `kept`. */
+/* Reduces units [begin, end) of a chunk over the data of all ranks. */
 LOOM_FN void loom_comm_reduce(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
-			      uint32_t track, uint64_t round, uint64_t skip, uint64_t begin, uint64_t end,
-			      struct loom_comm_unit *kept, uint32_t lane, uint32_t lanes)
+			      const struct loom_comm_sources *s, uint64_t begin, uint64_t end, uint32_t lane, uint32_t lanes)
 {
-	struct loom_comm_part out = loom_comm_out(call, p, v->rank);
-	for (uint64_t i = begin + lane; i < end; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
-		struct loom_comm_sum sum[LOOM_COMM_BATCH][2];
-		for (uint32_t from = 0; from < v->ranks; from++) {
-			const struct loom_comm_unit *buffer = loom_comm_buffer(v, from, round, track) + skip;
-			struct loom_comm_unit u[LOOM_COMM_BATCH];
-			LOOM_COMM_UNROLL /* all loads first, so that they overlap */
-			for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++) 
-				u[b] = buffer[i + b * lanes < end ? i + b * lanes : i];
-			LOOM_COMM_UNROLL
-			for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
-				LOOM_COMM_UNROLL
-				for (int k = 0; k < 2; k++)
-					loom_comm_add(&sum[b][k], u[b].word[k], call->type, call->op, from == 0);
-		}
-		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++) {
-			struct loom_comm_unit u;
-			if (i + b * lanes >= end)
-				continue;
-			LOOM_COMM_UNROLL
-			for (int k = 0; k < 2; k++)
-				u.word[k] = loom_comm_word(&sum[b][k], call->type);
-			if (kept)
-				kept[i + b * lanes] = u;
-			loom_comm_put_unit(out, i + b * lanes, u);
-		}
-	}
+	loom_comm_take(v, (struct loom_comm_wait *)0, call, p, s, 0, begin, end, lane, lanes);
 }
 #else
 /* Number of elements that a CPU reduces together, in loops that compilers vectorise. */
@@ -664,8 +751,7 @@ LOOM_FN void loom_comm_store_all(const struct loom_comm_sums *s, void *to, uint3
 
 /* Works like the function for GPUs, but each lane reduces consecutive units. The last unit of `out` may be incomplete. */
 LOOM_FN void loom_comm_reduce(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
-			      uint32_t track, uint64_t round, uint64_t skip, uint64_t begin, uint64_t end,
-			      struct loom_comm_unit *kept, uint32_t lane, uint32_t lanes)
+			      const struct loom_comm_sources *s, uint64_t begin, uint64_t end, uint32_t lane, uint32_t lanes)
 {
 	struct loom_comm_part out = loom_comm_out(call, p, v->rank);
 	uint32_t size = loom_comm_size(call->type);
@@ -674,22 +760,20 @@ LOOM_FN void loom_comm_reduce(const struct loom_comm_view *v, const struct loom_
 		struct loom_comm_sums sum;
 		n = until - at < LOOM_COMM_ELEMENTS * size ? until - at : LOOM_COMM_ELEMENTS * size;
 		for (uint32_t r = 0; r < v->ranks; r++)
-			loom_comm_add_all(&sum, (const char *)(loom_comm_buffer(v, r, round, track) + skip) + at,
-					  (uint32_t)(n / size), call->type, call->op, r == 0);
-		if (kept)
-			loom_comm_store_all(&sum, (char *)kept + at, (uint32_t)(n / size), call->type);
-		uint64_t rest = at < out.bytes ? out.bytes - at : 0;
+			loom_comm_add_all(&sum, (const char *)loom_comm_source(v, s, r) + at, (uint32_t)(n / size), call->type,
+					  call->op, r == 0);
+		for (uint32_t k = 0; k < s->keeps; k++)
+			loom_comm_store_all(&sum, (char *)loom_comm_at(v, loom_comm_after(v, k), s->to) + at, (uint32_t)(n / size), call->type);
+		uint64_t rest = s->out && at < out.bytes ? out.bytes - at : 0;
 		loom_comm_store_all(&sum, out.at + at, (uint32_t)((n < rest ? n : rest) / size), call->type);
 	}
 }
 #endif
 
-/* Copies units [begin, end) from the buffer of a rank. */
-LOOM_FN void loom_comm_copy(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
-			    uint32_t track, uint64_t round, uint32_t from, uint64_t begin, uint64_t end, uint32_t lane,
-			    uint32_t lanes)
+/* Copies units [begin, end) of a chunk of rank `from`, of which unit 0 is at `buffer`. */
+LOOM_FN void loom_comm_copy(const struct loom_comm_call *call, struct loom_comm_piece p, const struct loom_comm_unit *buffer,
+			    uint32_t from, uint64_t begin, uint64_t end, uint32_t lane, uint32_t lanes)
 {
-	const struct loom_comm_unit *buffer = loom_comm_buffer(v, from, round, track);
 	struct loom_comm_part out = loom_comm_out(call, p, from);
 	for (uint64_t i = begin + lane; i < end; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
 		struct loom_comm_unit u[LOOM_COMM_BATCH];
@@ -719,136 +803,76 @@ LOOM_FN uint64_t loom_comm_part_begin(const struct loom_comm_view *v, struct loo
 LOOM_FN void loom_comm_fetch(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
 			     uint32_t track, uint64_t round, uint32_t phase, uint32_t lane, uint32_t lanes)
 {
-	uint64_t units = loom_comm_units(p), begin = 0, end = units, skip = 0;
-	struct loom_comm_unit *kept = (struct loom_comm_unit *)0;
+	uint64_t units = loom_comm_units(p), begin = 0, end = units, buffer = loom_comm_buffer(v, round, track);
 	if (phase == 1 && (call->what == LOOM_COMM_ALLREDUCE || call->what == LOOM_COMM_REDUCE_SCATTER)) {
+		struct loom_comm_sources s = {buffer, 0, 1, 0, v->ranks - 1, 0, 1, 0, buffer};
 		if (call->what == LOOM_COMM_REDUCE_SCATTER) {
-			skip = v->rank * units;
+			s.at += v->rank * units * sizeof(struct loom_comm_unit);
 		} else if (loom_comm_is_parted(v, call)) {
 			begin = loom_comm_part_begin(v, p, v->rank);
 			end = loom_comm_part_begin(v, p, v->rank + 1);
-			kept = loom_comm_buffer(v, v->rank, round, track);
+			s.keeps = 1;
 		}
-		loom_comm_reduce(v, call, p, track, round, skip, begin, end, kept, lane, lanes);
+		loom_comm_reduce(v, call, p, &s, begin, end, lane, lanes);
 		return;
 	}
 	LOOM_NO_UNROLL
 	for (uint32_t n = phase == 2; n < v->ranks && call->what != LOOM_COMM_BARRIER; n++) {
-		uint32_t r = (v->rank + n) % v->ranks;
+		uint32_t r = loom_comm_after(v, n);
 		if (phase == 2) {
 			begin = loom_comm_part_begin(v, p, r);
 			end = loom_comm_part_begin(v, p, r + 1);
 		} else if (call->what == LOOM_COMM_BROADCAST && r != call->root) {
 			continue;
 		}
-		loom_comm_copy(v, call, p, track, round, r, begin, end, lane, lanes);
+		loom_comm_copy(call, p, loom_comm_at(v, r, buffer), r, begin, end, lane, lanes);
 	}
 }
 
-/* ---- two ranks that store into each other's buffers ------------------------------------------------------------------
- * A round has one piece. A rank stores piece n + 1 before it waits for the flag of piece n. So the link is busy while the rank
- * waits and reduces. A buffer has room for the pieces of four rounds, a half of a set for each. When a rank stores piece
- * n + 1 it has the flag of piece n - 1, which the other rank raised after it had reduced piece n - 3, whose place
- * piece n + 1 takes. If ranks loaded from buffers in the round before the call, the other rank may still do so. Then the
- * second piece waits for the flag of the first one, by which the other rank tells that it has begun the call. */
+/* ---- stores into the buffers of all ranks ------------------------------------------------------------------------------
+ * The teams of a block share a call's pieces and the track's buffers. In a round a team moves a piece, and waits for the
+ * same team of the other ranks only. While it waits, other teams use the link. So a team needs no second piece in flight.
+ *
+ * Whole vectors: rounds alternate between both buffers. A rank that stores piece n + 1 has the flags of piece n, which
+ * the other ranks raised after they had reduced piece n - 1, whose place piece n + 1 takes. Parts: one buffer has the parts,
+ * the other one the sums. A rank that has the sums of piece n knows that all ranks have reduced it, and a rank that has all
+ * parts of piece n + 1 knows that all ranks have copied the sums of piece n.
+ *
+ * If the call before has used the buffers in another way, ranks may still read what it has left there. Then all ranks
+ * meet before the first piece. */
 
-LOOM_FN struct loom_comm_unit *loom_comm_half(const struct loom_comm_view *v, uint32_t at, uint64_t round, uint32_t track)
-{
-	return loom_comm_buffer(v, at, round, track) + (round >> 1 & 1) * (v->share / 2 / sizeof(struct loom_comm_unit));
-}
-
-/* Stores a piece of this rank's input into the buffer of the other rank, and raises the flag there. */
-LOOM_FN void loom_comm_push(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
-			    uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
-{
-	struct loom_comm_unit *to = loom_comm_half(v, 1 - v->rank, round, track);
-	struct loom_comm_part in = loom_comm_in(call, p, v->rank);
-	uint64_t units = loom_comm_units(p);
-	for (uint64_t i = lane; i < units; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
-		struct loom_comm_unit u[LOOM_COMM_BATCH];
-		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
-			u[b] = loom_comm_get_unit(in, i + b * lanes < units ? i + b * lanes : i);
-		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
-			if (i + b * lanes < units)
-				to[i + b * lanes] = u[b];
-	}
-	LOOM_COMM_SYNC();
-	/* Release: pairs with the acquire fence in loom_comm_pushed(), on the other rank. */
-	if (lane == 0)
-		loom_store_release_sys(loom_comm_flag(v, 1 - v->rank, track, v->rank), 2 * round + 1);
-}
-
-/* Reduces a piece that the other rank has stored into this rank's buffer, in the order of the ranks. */
-LOOM_FN void loom_comm_reduce_pushed(const struct loom_comm_view *v, const struct loom_comm_call *call,
-				     struct loom_comm_piece p, uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
-{
-	const struct loom_comm_unit *buffer = loom_comm_half(v, v->rank, round, track);
-	struct loom_comm_part in = loom_comm_in(call, p, v->rank), out = loom_comm_out(call, p, v->rank);
-	uint64_t units = loom_comm_units(p);
-	for (uint64_t i = lane; i < units; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
-		struct loom_comm_unit own[LOOM_COMM_BATCH], other[LOOM_COMM_BATCH];
-		LOOM_COMM_UNROLL /* all loads first, so that they overlap */
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++) {
-			uint64_t at = i + b * lanes < units ? i + b * lanes : i;
-			own[b] = loom_comm_get_unit(in, at);
-			other[b] = buffer[at];
-		}
-		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++) {
-			if (i + b * lanes >= units)
-				continue;
-			LOOM_COMM_UNROLL
-			for (int k = 0; k < 2; k++) {
-				struct loom_comm_sum sum;
-				uint64_t mine = own[b].word[k], its = other[b].word[k];
-				loom_comm_add(&sum, v->rank ? its : mine, call->type, call->op, 1);
-				loom_comm_add(&sum, v->rank ? mine : its, call->type, call->op, 0);
-				own[b].word[k] = loom_comm_word(&sum, call->type);
-			}
-			loom_comm_put_unit(out, i + b * lanes, own[b]);
-		}
-	}
-}
-
-#define LOOM_COMM_PIECES 2u /* number of pieces of a call's part, unless they would be too small or too large */
-
-/* Executes the part of an allreduce from byte `at` to byte `end`, which is not empty. *round: the last round, which the function
- * increments by the number of pieces. */
+/* Executes the part of an allreduce from byte `at` to byte `end`. *round: the last round, which the function increments by the
+ * number of a team's pieces. It is the same for all teams, so some of them may have an empty piece. */
 LOOM_FN void loom_comm_pushed(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
-			      uint64_t at, uint64_t end, uint32_t track, uint64_t *round, uint32_t lane, uint32_t lanes)
+			      const struct loom_comm_team *t, uint64_t at, uint64_t end, uint32_t track, uint64_t *round)
 {
-	uint64_t least = sizeof(struct loom_comm_unit) * lanes, each = (end - at + LOOM_COMM_PIECES - 1) / LOOM_COMM_PIECES;
-	uint64_t *flag = loom_comm_flag(v, v->rank, track, 1 - v->rank), n = *round + 1;
-	each = each < least ? least : (each + 15) / 16 * 16;
-	each = each < v->share / 2 ? each : v->share / 2;
-	struct loom_comm_piece p = {at, end - at < each ? end - at : each}, next = p;
-	uint64_t stored = *round, ahead = !loom_comm_track(v, track)->loads;
+	const uint64_t unit = sizeof(struct loom_comm_unit);
+	int parted = call->pulls > 2, failed = 0;
+	uint64_t room = v->share / t->count / unit / v->ranks; /* units, for the data of each rank */
+	uint64_t bytes = ((end - at + t->count - 1) / t->count + unit - 1) / unit * unit, most = room * unit * (parted ? v->ranks : 1);
+	uint64_t skip = t->number * room * v->ranks * unit;
+	bytes = bytes < most ? bytes : most;
 	LOOM_NO_UNROLL
-	for (;;) {
-		LOOM_NO_UNROLL
-		while (next.bytes && stored < n + ahead) {
-			loom_comm_push(v, call, next, track, ++stored, lane, lanes);
-			next.at += next.bytes;
-			next.bytes = end - next.at < each ? end - next.at : each;
-		}
-		if (lane == 0) {
-			while (loom_load_relaxed_sys(flag) < 2 * n + 1 && !loom_comm_gives_up(v, w, 1 - v->rank))
-				;
-			loom_fence_acquire_sys();
-		}
-		if (LOOM_COMM_ANY(w->failed != 0))
-			break;
-		ahead = 1;
-		loom_comm_reduce_pushed(v, call, p, track, n, lane, lanes);
-		p.at += p.bytes;
-		if (p.at == end)
-			break;
-		p.bytes = end - p.at < each ? end - p.at : each;
-		n++;
+	for (uint64_t from = at + t->number * bytes; at < end && !failed; at += t->count * bytes, from += t->count * bytes) {
+		struct loom_comm_piece p = {from, from >= end ? 0 : end - from < bytes ? end - from : bytes};
+		uint64_t units = loom_comm_units(p), each = parted ? (units + v->ranks - 1) / v->ranks : units;
+		uint64_t begin = parted ? v->rank * each : 0, until = begin + each < units ? begin + each : units;
+		uint64_t sums = loom_comm_buffer(v, 1, track) + skip;
+		begin = begin < units ? begin : units; /* the last ranks may have no part */
+		struct loom_comm_sources s = {
+			loom_comm_buffer(v, parted ? 0 : *round, track) + skip, each * unit, 0, 0, v->ranks - 1, 0, !parted,
+			parted ? v->ranks : 0, sums};
+		loom_comm_next(w, round);
+		loom_comm_push(v, loom_comm_in(call, p, 0), units, s.at + v->rank * s.stride, (uint32_t)each, parted, t->lane,
+			       t->lanes);
+		failed = loom_comm_meet(v, w, t, track, 2 * *round + 1);
+		s.at -= begin * unit;
+		loom_comm_reduce(v, call, p, &s, begin, until, t->lane, t->lanes);
+		if (!parted)
+			continue;
+		failed |= loom_comm_meet(v, w, t, track, 2 * *round + 2);
+		loom_comm_copy(call, p, loom_comm_at(v, v->rank, sums), v->rank, 0, units, t->lane, t->lanes);
 	}
-	*round = n;
 }
 
 /* ---- a block ------------------------------------------------------------------------------------------------------ */
@@ -864,12 +888,13 @@ LOOM_FN uint64_t loom_comm_most(const struct loom_comm_view *v, const struct loo
 LOOM_FN void loom_comm_round(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
 			     struct loom_comm_piece p, uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
 {
+	const struct loom_comm_team all = {0, 1, lane, lanes};
 	if (call->pulls && p.bytes && v->ranks > 1) {
 		loom_comm_stage(v, call, p, track, round, lane, lanes);
-		loom_comm_meet(v, w, track, 2 * round + 1, lane, lanes);
+		loom_comm_meet(v, w, &all, track, 2 * round + 1);
 		loom_comm_fetch(v, call, p, track, round, 1, lane, lanes);
 		if (loom_comm_is_parted(v, call)) {
-			loom_comm_meet(v, w, track, 2 * round + 2, lane, lanes);
+			loom_comm_meet(v, w, &all, track, 2 * round + 2);
 			loom_comm_fetch(v, call, p, track, round, 2, lane, lanes);
 		}
 		return;
@@ -877,7 +902,7 @@ LOOM_FN void loom_comm_round(const struct loom_comm_view *v, struct loom_comm_wa
 	loom_comm_words(v, w, call, p, track, round, call->what != LOOM_COMM_BROADCAST || call->root == v->rank, lane, lanes);
 	/* Each rank must receive something from every other rank. */
 	if (call->what == LOOM_COMM_BROADCAST || !p.bytes)
-		loom_comm_meet(v, w, track, 2 * round + 1, lane, lanes);
+		loom_comm_meet(v, w, &all, track, 2 * round + 1);
 }
 
 /* Executes the part of a collective from byte `at` on, of `bytes` bytes of each chunk. */
@@ -886,10 +911,16 @@ LOOM_FN int loom_comm_some(const struct loom_comm_view *v, const struct loom_com
 {
 	struct loom_comm_track *own = loom_comm_track(v, track);
 	struct loom_comm_wait w = {0, 0, 0, 0, 0, 0, 0};
-	uint64_t most = loom_comm_most(v, call), end = at + bytes;
+	const struct loom_comm_team t = loom_comm_team(lane, lanes), all = {0, 1, lane, lanes};
+	uint64_t most = loom_comm_most(v, call), end = at + bytes, layout = 0;
 	int failed;
+	if (call->pulls && bytes && v->ranks > 1)
+		layout = loom_comm_pushes(v, call) ? 2 * t.count + (call->pulls > 2) : 1;
+	/* The vector arrives while the thread waits for the words of the track. In a broadcast not all ranks have one. */
+	if (8ull * lane < bytes && call->what != LOOM_COMM_BROADCAST)
+		LOOM_COMM_TOUCH((const char *)call->in + at + 8ull * lane);
 	LOOM_COMM_SYNC(); /* thread 0 has stored the words of the call before */
-	uint64_t round = own->round;
+	uint64_t round = own->round, before = own->layout;
 	w.failed = own->failed;
 #ifndef LOOM_COMM_IS_GPU
 	w.code = loom_comm_code(call);
@@ -897,25 +928,25 @@ LOOM_FN int loom_comm_some(const struct loom_comm_view *v, const struct loom_com
 #endif
 	if (v->ranks == 1)
 		most = bytes ? bytes : 1; /* one round without slots */
-	if (loom_comm_pushes(v, call) && bytes) {
-		loom_comm_pushed(v, &w, call, at, end, track, &round, lane, lanes);
+	if (layout > 1) {
+		if (before && before != layout) {
+			loom_comm_next(&w, &round);
+			loom_comm_meet(v, &w, &all, track, 2 * round + 1);
+		}
+		loom_comm_pushed(v, &w, call, &t, at, end, track, &round);
 		failed = LOOM_COMM_ANY(w.failed != 0);
 	} else do {
 		struct loom_comm_piece p;
 		p.at = at;
 		p.bytes = end - at < most ? end - at : most;
-		round++;
-		w.polls = w.since_ns = w.closed = 0;
-#ifndef LOOM_COMM_IS_GPU
-		w.round = round;
-#endif
+		loom_comm_next(&w, &round);
 		loom_comm_round(v, &w, call, p, track, round, lane, lanes);
 		failed = LOOM_COMM_ANY(w.failed != 0); /* the same for all threads, which leave the loop together */
 		at += p.bytes;
 	} while (at < end && !failed);
 	if (lane == 0) {
 		own->round = round;
-		own->loads = call->pulls && bytes && !loom_comm_pushes(v, call);
+		own->layout = layout;
 	}
 	if (!failed)
 		return 0;
@@ -940,7 +971,7 @@ LOOM_FN int loom_comm_divided(const struct loom_comm_view *v, const struct loom_
 			      uint32_t blocks, uint32_t lane, uint32_t lanes)
 {
 	uint64_t bytes = call->what == LOOM_COMM_BARRIER ? 0 : call->count * loom_comm_size(call->type);
-	uint64_t each = (bytes + blocks - 1) / blocks, begin, end;
+	uint64_t each = blocks > 1 ? (bytes + blocks - 1) / blocks : bytes, begin, end; /* a division takes long */
 	each = (each + 15) / 16 * 16;
 	begin = block * each < bytes ? block * each : bytes;
 	end = begin + each < bytes ? begin + each : bytes;

@@ -431,6 +431,19 @@ LOOM_FN int loom_poll_due(struct loom_ctx *c)
 /* For gpuloom/dev/collective.h. */
 #define LOOM_COMM_SYNC() __syncthreads()
 #define LOOM_COMM_ANY(x) __syncthreads_or(x)
+#define LOOM_COMM_TOUCH(p) asm volatile("prefetch.L1 [%0];" ::"l"(p))
+/* Four warps: more threads would wait together, and less would need more flags and fences. Barrier 0 is that of the block. */
+#define LOOM_COMM_TEAM 128u
+LOOM_FN int loom_comm_team_any(uint32_t team, uint32_t lanes, int x)
+{
+	int any;
+	asm volatile("{ .reg .pred p, q; setp.ne.s32 p, %1, 0; barrier.red.or.pred q, %2, %3, p; selp.s32 %0, 1, 0, q; }"
+		     : "=r"(any)
+		     : "r"(x), "r"(team + 1), "r"((lanes + 31) / 32 * 32)
+		     : "memory");
+	return any;
+}
+#define LOOM_COMM_TEAM_ANY(team, lanes, x) loom_comm_team_any(team, lanes, x)
 #define LOOM_COMM_ALIAS
 #define LOOM_OWN_HALF
 LOOM_FN float loom_comm_from_half(uint32_t h)
