@@ -18,12 +18,12 @@
 
 struct sgd_opts {
 	uint32_t inputs, layers, width, classes, batch, batches, algorithm, group;
-	uint64_t steps, checked;
+	uint64_t steps, checked, least;
 	double rate, accuracy;
 	uint32_t precision;
 	uint8_t overlap, unused[3];
 };
-_Static_assert(sizeof(struct sgd_opts) == 72, "solve() compares the bytes of the struct, so it has no padding");
+_Static_assert(sizeof(struct sgd_opts) == 80, "solve() compares the bytes of the struct, so it has no padding");
 enum { SGD_FLOAT, SGD_TF32X3, SGD_TF32 };
 
 static const char *const precisions[] = {"float", "tf32x3", "tf32", NULL};
@@ -173,7 +173,12 @@ static struct sgd shape_of(const void *self, const struct loom_layout *layout, u
 					 ? o->algorithm
 					 : LOOM_ALLREDUCE_RING; /* the sum over a single rank is its input */
 		uint64_t summed = (uint64_t)summed_rows(o, w->host, layout, l) * l->cols * sizeof(float);
-		s.sum[i] = loom_allreduce_shape(w->host, layout, algorithm, o->group, summed, LOOM_ALLREDUCE_PIECE);
+		s.sum[i] = loom_allreduce_shape(w->host, layout,
+						&(struct loom_allreduce_how){.bytes = summed,
+									     .piece = LOOM_ALLREDUCE_PIECE,
+									     .least = o->least,
+									     .algorithm = algorithm,
+									     .group = o->group});
 		*all = loom_allreduce_place(&s.sum[i], layout, *all, tag, 2, 0);
 		tag += s.sum[i].tags;
 	}
