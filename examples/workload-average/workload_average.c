@@ -42,12 +42,7 @@ static void destroy(void *self)
 static struct average shape_of(const struct self *s, const struct loom_layout *layout, uint64_t *end)
 {
 	struct average v = {.rounds = s->opts->rounds, .mine_at = sizeof(v)};
-	v.sum = loom_allreduce_shape(s->host, layout,
-				     &(struct loom_allreduce_how){.bytes = s->opts->bytes,
-								  .piece = LOOM_ALLREDUCE_PIECE,
-								  .least = s->opts->least,
-								  .algorithm = s->opts->algorithm,
-								  .group = s->opts->group});
+	v.sum = loom_allreduce_shape(s->host, layout, &LOOM_ALLREDUCE_HOW(s->opts, s->opts->bytes));
 	*end = loom_allreduce_place(&v.sum, layout, sizeof(v) + loom_net_line(v.sum.floats * sizeof(float)), 1, 2, 0);
 	return v;
 }

@@ -77,6 +77,15 @@ struct loom_allreduce_how {
 	uint32_t two_sided; /* 1: messages are sent and received */
 };
 
+/* struct loom_allreduce_how of a vector of `size` bytes by the options of LOOM_ALLREDUCE_ROWS at `o`. Further members may
+ * follow. */
+#define LOOM_ALLREDUCE_HOW(o, size, ...)                                                                               \
+	(struct loom_allreduce_how)                                                                                    \
+	{                                                                                                              \
+		.bytes = (size), .piece = LOOM_ALLREDUCE_PIECE, .least = (o)->least, .algorithm = (o)->algorithm,     \
+		.group = (o)->group, __VA_ARGS__                                                                       \
+	}
+
 /* Divides a vector among all workers of all ranks. */
 static inline struct loom_allreduce loom_allreduce_shape(const struct loom_host *host, const struct loom_layout *layout,
 							 const struct loom_allreduce_how *how)

@@ -37,12 +37,10 @@ static struct allreduce_job shape_of(const void *self, const struct loom_layout 
 {
 	const struct workload *w = self;
 	const struct allreduce_opts *o = w->opts;
-	const struct loom_allreduce_how how = {.bytes = o->bytes,
-					       .piece = o->piece,
-					       .least = o->order == NET_POST_FIRST && !o->chain ? o->least : 0,
-					       .algorithm = o->chain ? LOOM_ALLREDUCE_RING : o->algorithm,
-					       .group = o->group,
-					       .two_sided = o->two_sided};
+	struct loom_allreduce_how how = LOOM_ALLREDUCE_HOW(o, o->bytes, .two_sided = o->two_sided);
+	how.piece = o->piece;
+	how.least = o->order == NET_POST_FIRST && !o->chain ? o->least : 0;
+	how.algorithm = o->chain ? LOOM_ALLREDUCE_RING : o->algorithm;
 	struct allreduce_job j = {
 	    .vector = loom_allreduce_shape(w->host, layout, &how), .rounds = o->rounds};
 	uint64_t late = sizeof(j) + layout->workers * sizeof(struct loom_net_late);

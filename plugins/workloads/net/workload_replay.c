@@ -70,12 +70,7 @@ static struct replay shape_of(const void *self, const struct loom_layout *layout
 		uint64_t bytes = job->floats[r.tensors] * sizeof(float);
 		bytes = bytes < o->most ? bytes : o->most;
 		t->sum = loom_allreduce_shape(w->host, layout,
-					      &(struct loom_allreduce_how){.bytes = bytes,
-									   .piece = LOOM_ALLREDUCE_PIECE,
-									   .least = o->least,
-									   .algorithm = o->algorithm,
-									   .group = o->group,
-									   .two_sided = o->two_sided});
+					      &LOOM_ALLREDUCE_HOW(o, bytes, .two_sided = o->two_sided));
 		*end = loom_allreduce_place(&t->sum, layout, *end, tag, 2, 0);
 		tag += t->sum.tags;
 		double message = (double)o->latency + 1e9 * (double)bytes / t->sum.ranks / o->rate;

@@ -169,16 +169,11 @@ static struct sgd shape_of(const void *self, const struct loom_layout *layout, u
 		l->weight_at = take(&at, bytes + SGD_SPARE * l->cols * sizeof(float));
 		l->out_at = take(&at, ((uint64_t)o->batch + SGD_SPARE) * l->width * sizeof(float));
 		l->back_at = take(&at, ((uint64_t)o->batch + SGD_SPARE) * l->width * sizeof(float));
-		uint32_t algorithm = loom_net_ranks(w->host) > 1
-					 ? o->algorithm
-					 : LOOM_ALLREDUCE_RING; /* the sum over a single rank is its input */
 		uint64_t summed = (uint64_t)summed_rows(o, w->host, layout, l) * l->cols * sizeof(float);
-		s.sum[i] = loom_allreduce_shape(w->host, layout,
-						&(struct loom_allreduce_how){.bytes = summed,
-									     .piece = LOOM_ALLREDUCE_PIECE,
-									     .least = o->least,
-									     .algorithm = algorithm,
-									     .group = o->group});
+		struct loom_allreduce_how how = LOOM_ALLREDUCE_HOW(o, summed);
+		if (loom_net_ranks(w->host) == 1)
+			how.algorithm = LOOM_ALLREDUCE_RING; /* the sum over a single rank is its input */
+		s.sum[i] = loom_allreduce_shape(w->host, layout, &how);
 		*all = loom_allreduce_place(&s.sum[i], layout, *all, tag, 2, 0);
 		tag += s.sum[i].tags;
 	}
