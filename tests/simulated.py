@@ -51,7 +51,7 @@ def figure_9():
 
 def figure_11():
     jobs = JOBS if everything else ("mnist_hidden",)
-    m = sweep("sim/figure-11", "trigger.use", "workload.replay.job", sweep__workload__replay__job=",".join(jobs))
+    m = sweep("sim/figure-11", "point", "workload.replay.job", sweep__workload__replay__job=",".join(jobs))
     speedup = {(t, j): m["hdn", j]["seconds"] / m[t, j]["seconds"] for t in TRIGGERS for j in jobs}
     blocked = ["%.0f, %.0f, %.0f %%" % tuple(100 * m[t, j]["blocked"] for t in TRIGGERS) for j in jobs]
     if not everything:  # the last column is MNIST Hidden

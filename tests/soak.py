@@ -57,7 +57,7 @@ MOST = {
     "srs.size": 32, "stn.size": 48,
     "messages": 4, "contains.limit": 100, "pingpong.rounds": 40, "pingpong.bytes": 65536, "msgrate.fires": 300,
     "msgrate.per": 300, "jacobi2d.n": 64, "jacobi2d.sweeps": 12, "allreduce.bytes": 300000, "allreduce.rounds": 40,
-    "allreduce.root": 1, "group": 4,
+    "group": 4, "least": 65536, "pingpong.compute": 1e4,
     "sgd.inputs": 100, "sgd.layers": 3, "sgd.width": 40, "sgd.classes": 12, "sgd.batch": 12,
     "sgd.batches": 6, "sgd.steps": 12,
     "sgd.rate": 0.1, "sgd.accuracy": 0, "replay.steps": 3, "replay.most": 4096, "replay.latency": 1e5, "lookups": 300,

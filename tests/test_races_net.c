@@ -282,7 +282,7 @@ static void peer_body(uint32_t i)
 
 /* ---- triggers with a NIC --------------------------------------------------------------------------------------- */
 
-enum { NET_ROUNDS = 3, NET_ENTRIES = 2, UNORDERED = 3, WITH, COUNTED, NET_TAGS = 6, RECORDS = 8 };
+enum { NET_ROUNDS = 3, NET_ENTRIES = 2, UNORDERED = 3, WITH, SHARED, NET_TAGS = 6, RECORDS = 8 };
 enum net_way { BY_FIFO, BY_PAGE, BY_RECORDS, BY_RING };
 static struct net_memory {
 	struct nic_slot slot[NET_TAGS];
@@ -300,7 +300,6 @@ static struct net_memory {
 	struct nic_device device;
 	struct nic_ring producers;
 	struct nic_cached cached[2 * NET_TAGS];
-	struct nic_dev_counter counters[NET_TAGS];
 	struct net_record {
 		struct nic_record head;
 		uint64_t word[RECORDS];
@@ -365,10 +364,7 @@ static void net_begin(uint32_t which)
 		net_trigger->way == BY_PAGE ? offsetof(struct net_memory, page) : offsetof(struct net_memory, table),
 	    .extra = net_trigger->way == BY_PAGE ? COUNT(net.page) : COUNT(net.table),
 	    .link = net_trigger->link,
-	    .counted = net_trigger->way == BY_FIFO && net_trigger->boundary == trigger_gputn_boundary ? NET_TAGS : 0,
-	    .counters_at = offsetof(struct net_memory, counters) - offsetof(struct net_memory, device),
 	    .rma_at = offsetof(struct net_memory, bell)};
-	net.counters[COUNTED].every = 2;
 	for (uint32_t w = 0; w < 2; w++)
 		net_registry[w] = LOOM_REF(1, offsetof(struct net_memory, record) + w * sizeof(struct net_record));
 	for (uint32_t i = 0; i < RACE_FIBERS; i++) {
@@ -394,9 +390,9 @@ static void net_worker(struct loom_ctx *c)
 				wrong(trigger_gputn_fire_relaxed(c, UNORDERED, 1));
 				wrong(c->worker == 1 && trigger_gputn_fire_with(c, WITH, n));
 			}
-			if (fifo && n == 1) { /* the device counts these two fires */
+			if (fifo && n == 1) { /* both workers fire one message */
 				net.together[c->worker] = 1;
-				wrong(trigger_gputn_fire(c, COUNTED, 1));
+				wrong(trigger_gputn_fire(c, SHARED, 1));
 			}
 			if (net_trigger->way == BY_RING)
 				wrong(c->worker == 1 && trigger_proxy_fire_with(c, WITH, n));
@@ -423,7 +419,7 @@ static void net_fired(uint64_t tag, uint64_t count, int has_argument, uint64_t a
 	for (; count; count--) {
 		uint64_t n = ++net.got[tag];
 		wrong(has_argument && argument != n);
-		if (tag == COUNTED && n == 2)
+		if (tag == SHARED && n == 2)
 			wrong(net.together[0] != 1 || net.together[1] != 1);
 		if (tag > 2)
 			continue;
@@ -712,7 +708,8 @@ static void sum_begin(uint32_t algorithm)
 	uint32_t group = algorithm == LOOM_ALLREDUCE_TWOSHOT ? SUM_RANKS : 1;
 	memset(sum_memory, 0, sizeof(sum_memory));
 	for (uint32_t r = 0; r < SUM_RANKS; r++) {
-		sums[r] = (struct loom_allreduce){.floats = SUM_FLOATS,
+		sums[r] = (struct loom_allreduce){.share = 1,
+						  .floats = SUM_FLOATS,
 						  .slice = SUM_FLOATS / SUM_WORKERS / group,
 						  .rank = r,
 						  .ranks = SUM_RANKS,
@@ -892,8 +889,6 @@ TEST(weakened)
 	    {"nic_await_slot", "store_release_dev", RACE_RELEASE, RACES_OPEN},
 	    {"nic_await_slot", "exchange_acq_rel_dev", RACE_ACQUIRE, RACES_OPEN},
 	    {"nic_await_slot", "exchange_acq_rel_dev", RACE_RELEASE, RACES_SUPERFLUOUS},
-	    {"nic_due", "load_acquire_dev", RACE_ACQUIRE,
-	     RACES_UNREACHED}, /* the fires that the device counts are ordered */
 	    {"proxy_read_entry", "load_acquire_sys", RACE_ACQUIRE,
 	     RACES_SUPERFLUOUS}, /* an incomplete entry has no id */
 	    /* The fence follows the lock. It also releases the last turn before the device gives way. */

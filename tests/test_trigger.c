@@ -62,7 +62,7 @@ static void get_and_send(struct trig *t)
 						.bytes = 8, .slot = 1, .chain = 2});
 	/* The data of the get are sent on, to a receive that is posted without a threshold. */
 	trig_post(t, (struct loom_trigger_post){.tag = 9, .op = LOOM_NET_RECV, .local = trig_ref(t, c),
-						.bytes = 8, .match = 42, .slot = 2});
+						.bytes = 8, .match = 42, .slot = 2, .notify = 6});
 	trig_post(t, (struct loom_trigger_post){.tag = 2, .threshold = 1, .op = LOOM_NET_SEND,
 						.local = trig_ref(t, a), .bytes = 8, .match = 42, .slot = 3});
 	trig_fire(t, 1);
@@ -71,6 +71,7 @@ static void get_and_send(struct trig *t)
 		sched_yield();
 	CU_ASSERT_EQUAL(a[0], 77);
 	CU_ASSERT_EQUAL(c[0], 77);
+	CU_ASSERT_EQUAL(t->dev->arrived(&t->ctx[0], 6), 1);
 	CU_ASSERT_EQUAL(t->dev->completed(&t->ctx[0], 1), 1);
 	CU_ASSERT_EQUAL(t->dev->completed(&t->ctx[0], 3), 1);
 }
@@ -429,151 +430,6 @@ static uint64_t seed = 2463534242ull;
 static uint64_t draw(uint64_t below)
 {
 	return (xorshift(&seed) >> 11) % below;
-}
-
-/* ---- thresholds on the device ------------------------------------------------------------------------- */
-
-enum { COUNTED_TAGS = 6, COUNTED_PER = 3, COUNTED_FIRES = 900 };
-
-/* Fires every tag COUNTED_FIRES times with counts of 1 to 3, alternating the three functions that fire. */
-static void *fire_all(void *arg)
-{
-	struct producer *p = arg;
-	struct loom_ctx *c = &p->t->ctx[p->worker];
-	const struct loom_trigger_dev *dev = p->t->dev;
-	for (uint32_t i = 0; i < COUNTED_FIRES && !p->rc; i++)
-		for (uint64_t tag = 1; tag <= COUNTED_TAGS && !p->rc; tag++)
-			p->rc = i % 5 == 0 ? dev->fire_with(c, tag, 0) :
-				i % 2	   ? dev->fire(c, tag, 1 + i % 3) :
-				     dev->fire_relaxed(c, tag, 1 + i % 3);
-	return NULL;
-}
-
-/* Posts an operation from a host thread, as a program does while workers run. */
-struct late {
-	struct trig *t;
-	struct loom_trigger_post post;
-	int rc;
-};
-static void *post_late(void *arg)
-{
-	struct late *l = arg;
-	l->rc = trig_post_fails(l->t, l->post);
-	return NULL;
-}
-static int late(struct trig *t, struct loom_trigger_post post)
-{
-	struct late l = {.t = t, .post = post};
-	in_threads(post_late, &l, sizeof(l), 1);
-	return l.rc;
-}
-
-/* Fires that are counted on the device have the same results as fires that are counted by the NIC. The thresholds are
- * random multiples of a base. Some operations are re-armed. */
-TEST(counted_on_device)
-{
-	struct trig t;
-	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_gputn", "counting=device fifo=4 tags=16 stamp=yes"), 0);
-	uint64_t fires = 0;
-	for (uint32_t i = 0; i < COUNTED_FIRES; i++)
-		fires += RIG_WORKERS * (i % 5 == 0 ? 1 : 1 + i % 3);
-	for (int round = 0; round < 12; round++) {
-		int64_t want[COUNTED_TAGS * COUNTED_PER] = {0};
-		CU_ASSERT_EQUAL_FATAL(trig_reset(&t), 0);
-		for (uint32_t n = 0; n < COUNTED_TAGS * COUNTED_PER; n++) {
-			uint64_t tag = 1 + n / COUNTED_PER, base = 1 + (tag * 7 + (uint64_t)round) % 40;
-			struct loom_trigger_post post = {.tag = tag,
-							 .threshold = base * (1 + draw(50)),
-							 .rearm = draw(2) ? base * (1 + draw(9)) : 0,
-							 .op = LOOM_NET_COUNT,
-							 .slot = 1 + n,
-							 .chain = n == 0 ? COUNTED_TAGS : 0};
-			want[n] = post.rearm ? (int64_t)((fires - post.threshold) / post.rearm + 1) : 1;
-			if (post.threshold > fires)
-				want[n] = 0;
-			trig_post(&t, post);
-		}
-		/* Completions of the first operation also count towards the last tag. The NIC adds them. */
-		trig_post(&t, (struct loom_trigger_post){.tag = COUNTED_TAGS, .threshold = fires + (uint64_t)want[0],
-							 .op = LOOM_NET_COUNT, .slot = 100});
-		trig_post(&t, (struct loom_trigger_post){.tag = COUNTED_TAGS,
-							 .threshold = fires + 1 + (uint64_t)want[0],
-							 .op = LOOM_NET_COUNT,
-							 .slot = 101});
-		by_all(&t, fire_all);
-		CU_ASSERT_EQUAL_FATAL(trig_flush(&t), 0);
-		for (uint32_t n = 0; n < (COUNTED_TAGS - 1) * COUNTED_PER; n++)
-			CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 1 + n), want[n]);
-		CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 100), 1);
-		CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 101), 0);
-	}
-	trig_close(&t);
-}
-
-/* A worker stores a word into the FIFO only when a fire crosses a threshold. The put must send the data that were
- * written before each of the fires. */
-TEST(stores_at_thresholds)
-{
-	struct trig t;
-	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_gputn", "counting=device fifo=2 tags=16"), 0);
-	uint64_t *from = (uint64_t *)t.data, *to = from + 512;
-	trig_post(&t, (struct loom_trigger_post){.tag = 3, .threshold = 132, .rearm = 132, .op = LOOM_NET_PUT,
-						 .local = trig_ref(&t, from), .remote = trig_ref(&t, to), .bytes = 1056,
-						 .slot = 1});
-	for (uint64_t i = 0; i < 132; i++) {
-		CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 1), 0);
-		from[i] = i + 1;
-		trig_fire(&t, 3);
-	}
-	CU_ASSERT_EQUAL(trig_flush(&t), 0);
-	CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 1), 1);
-	for (uint64_t i = 0; i < 132; i++)
-		CU_ASSERT_EQUAL(to[i], i + 1);
-	t.ops->stop(t.self); /* nothing takes the two words that the next fires store; a third would wait for room */
-	t.started = 0;
-	for (uint64_t i = 0; i < 3 * 132 - 1; i++)
-		trig_fire(&t, 3);
-	CU_ASSERT_EQUAL(t.dev->fire(&t.ctx[0], 7, 0), LOOM_EINVAL);
-	trig_close(&t);
-}
-
-/* After the device has begun to count a tag, the threshold of a further post must be a multiple of the tag's first
- * threshold. Plug-ins that cannot count on the device reject the option. */
-TEST(counting_refused)
-{
-	static const char *const others[] = {"trigger_counter", "trigger_hdn", "trigger_gds", "trigger_proxy"};
-	struct trig t;
-	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_gputn", "counting=device tags=16"), 0);
-	struct loom_trigger_post post = {.tag = 3, .threshold = 10, .rearm = 10, .op = LOOM_NET_COUNT, .slot = 1},
-				 other;
-	trig_post(&t, post);
-	other = post;
-	other.threshold = 15;
-	REFUSED(late(&t, other), LOOM_ENOTSUP, t.err, "every 10th fire of tag 3");
-	other.threshold = 20;
-	other.slot = 2;
-	CU_ASSERT_EQUAL(late(&t, other), 0);
-	other = (struct loom_trigger_post){.tag = 4, .threshold = 1, .op = LOOM_NET_COUNT, .chain = 3};
-	CU_ASSERT_EQUAL(late(&t, other), LOOM_ENOTSUP);
-	other.chain = 0;
-	other.threshold = 3; /* a threshold of 3 is accepted, because the tag is new */
-	other.slot = 3;
-	CU_ASSERT_EQUAL(late(&t, other), 0);
-	other.tag = 16;
-	REFUSED(trig_post_fails(&t, other), LOOM_EINVAL, t.err, "raise tags");
-	for (int i = 0; i < 25; i++) {
-		trig_fire(&t, 3);
-		trig_fire(&t, 4);
-	}
-	CU_ASSERT_EQUAL(trig_flush(&t), 0);
-	CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 1), 2);
-	CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 2), 1);
-	CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 3), 1);
-	trig_close(&t);
-	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
-		REFUSED(trig_open(&t, others[i], "counting=device"), LOOM_ENOTSUP, t.err, "set counting = nic");
-		trig_close(&t);
-	}
 }
 
 /* A producer at a full FIFO ends when the run is stopped. */

@@ -6,7 +6,7 @@
 #include "workload_average.dev.h"
 
 struct opts {
-	uint64_t bytes, rounds;
+	uint64_t bytes, rounds, least;
 	uint32_t algorithm, group;
 };
 static const struct loom_opt rows[] = {
@@ -42,8 +42,7 @@ static void destroy(void *self)
 static struct average shape_of(const struct self *s, const struct loom_layout *layout, uint64_t *end)
 {
 	struct average v = {.rounds = s->opts->rounds, .mine_at = sizeof(v)};
-	v.sum = loom_allreduce_shape(s->host, layout, s->opts->algorithm, s->opts->group, s->opts->bytes,
-				     LOOM_ALLREDUCE_PIECE);
+	v.sum = loom_allreduce_shape(s->host, layout, &LOOM_ALLREDUCE_HOW(s->opts, s->opts->bytes));
 	*end = loom_allreduce_place(&v.sum, layout, sizeof(v) + loom_net_line(v.sum.floats * sizeof(float)), 1, 2, 0);
 	return v;
 }

@@ -103,7 +103,6 @@ static int counter_drained(struct nic *nic)
 }
 
 static const struct nic_ops counter = {.name = "trigger_counter",
-				       .counter = "a page that the NIC polls is the counter",
 				       .no_argument = "a counter cannot carry an argument",
 				       .adds = 1,
 				       .extra = counter_extra,

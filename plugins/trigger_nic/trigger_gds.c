@@ -17,7 +17,6 @@ static int gds_drained(struct nic *nic)
 }
 
 static const struct nic_ops gds = {.name = "trigger_gds",
-				   .counter = "the NIC counts the doorbells of a kernel's end",
 				   .has_fifo = 1,
 				   .has_record = 1,
 				   .by_stream = 1,

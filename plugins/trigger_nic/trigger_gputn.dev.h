@@ -25,8 +25,7 @@ LOOM_FN int trigger_gputn_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t a
 {
 	if (tag - 1 >= LOOM_TAG_MAX)
 		return LOOM_EINVAL;
-	/* If the device counts this tag, no post of the tag takes an argument, so the fire needs none. */
-	return nic_counts(c, tag) ? nic_fire(c, tag, 1, 1) : nic_push(c, nic_word(tag, 1) | 2, argument, 1);
+	return nic_push(c, nic_word(tag, 1) | 2, argument, 1);
 }
 
 NIC_AT_ONCE(trigger_gputn)

@@ -11,7 +11,6 @@ static int hdn_drained(struct nic *nic)
 }
 
 static const struct nic_ops hdn = {.name = "trigger_hdn",
-				   .counter = "the host counts the records at a kernel's end",
 				   .has_record = 1,
 				   .no_argument = "the host receives no argument of a fire",
 				   .poll = nic_poll_kernel_ends,

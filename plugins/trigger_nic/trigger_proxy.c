@@ -193,7 +193,6 @@ static int proxy_drained(struct nic *nic)
 }
 
 static const struct nic_ops proxy = {.name = "trigger_proxy",
-				     .counter = "a thread of the host counts descriptors",
 				     .extra = proxy_extra,
 				     .reset = proxy_reset,
 				     .posted = proxy_posted,

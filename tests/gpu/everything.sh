@@ -11,7 +11,7 @@
 #   waits    consumers wait for producers
 #   barriers each barrier on one instance and on two, and a worker that never arrives
 #   triggers one worker, some and all workers fire operations, also between ranks with separate GPUs. TRIGGERS selects
-#            triggers, as in 'hdn gputn:counting=device'
+#            triggers, as in 'hdn gputn:memory=device'
 #   requests one worker, some and all workers send service requests, and applications: each pipeline and kind of notification
 #   turns    two ranks on one GPU, which runs them in turns: shared tasks, training and replay
 #   peers    ranks on two GPUs store into each other's memory, and steal from each other
@@ -105,7 +105,7 @@ ways_to_launch() { # arguments: TRIGGER WORKLOAD WORKERS
 triggers() {
 	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
 	names=$(cd "$B/plugins" && ls trigger_*.so | sed 's/trigger_\(.*\)\.so/\1/')
-	for with in ${TRIGGERS:-$names gputn:counting=device gputn:memory=device}; do
+	for with in ${TRIGGERS:-$names gputn:memory=device}; do
 		trigger=${with%%:*} option= per=100
 		[ "$with" = "$trigger" ] || option="--set trigger.$trigger.${with#*:}"
 		case $with in *memory=device) per=1000 ;; esac # each message takes about 30 us

@@ -222,7 +222,6 @@ trigger_runs() {
 
 more_trigger_runs() {
 	[ -e "$B/plugins/trigger_gputn.so" ] || return
-	triggers 'gputn counting=device' p2p msgrate jacobi2d
 	triggers hdn p2p msgrate
 	triggers proxy host pingpong
 	triggers counter p2p msgrate

@@ -262,18 +262,12 @@ sync() {
 	done
 }
 
-# ---- the trigger FIFO, thresholds on the device, the table of trigger_proxy, stores into other ranks ----
+# ---- the trigger FIFO, the table of trigger_proxy, stores into other ranks ----
 trigger() {
 	right trigger_fifo -DF=2 served
 	for mistake in LAP ROOM ORDER TAIL MERGE POLL OLD; do
 		mistake trigger_fifo FAULT_$mistake '' served
 	done
-	right trigger_counters '-DF=1 -DE=1' served
-	right trigger_counters '-DF=1 -DT=3' served
-	for mistake in MERGE SPLIT CROSS OWN RESET ACQUIRE RELEASE ROOM POLL OLD; do
-		mistake trigger_counters FAULT_$mistake '-DF=1 -DE=1' served
-	done
-	mistake trigger_counters FAULT_LAP '' served
 	right trigger_proxy '' whole
 	mistake trigger_proxy FAULT_ODD '' whole
 	mistake trigger_proxy FAULT_AGAIN '' whole

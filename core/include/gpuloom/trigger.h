@@ -51,7 +51,7 @@ struct loom_trigger_post {
 	uint64_t match;  /* for SEND and RECV: a number that must be equal in both */
 	uint64_t chain;  /* tag to which a successful completion adds 1; 0: none */
 	uint32_t slot;   /* completion slot of this rank that counts completions; 0: none */
-	uint32_t notify; /* for PUT and ADD: arrival word of the target that counts arrivals of the data; 0: none */
+	uint32_t notify; /* arrival word that counts the data at the target (PUT, ADD) or at this rank (RECV); 0: none */
 	uint32_t type;  /* for ADD: the type of the elements, enum loom_net_type */
 	uint32_t flags; /* LOOM_NET_*_FROM_FIRE */
 	/* limit on the offset of LOOM_NET_*_FROM_FIRE, in bytes */
@@ -156,8 +156,8 @@ struct loom_trigger_dev {
 	 * receiver how much data it may read. */
 	int64_t (*arrived)(struct loom_ctx *c, uint32_t index);
 	/* Ends the kernel and begins its successor. Collective: all workers of the device call it equally often.
-	 * Afterwards all earlier fires are on their way, whichever trigger is selected. Takes the time that the device
-	 * declares for launches. Returns 0 or LOOM_EINTR. */
+	 * Afterwards all earlier fires are on their way, whichever trigger is selected. A host that sends also waits for
+	 * receives without `chain` that they start. Takes the device's time of a launch. Returns 0 or LOOM_EINTR. */
 	int (*boundary)(struct loom_ctx *c);
 	/* Is a boundary() if the trigger cannot send from within a kernel. Otherwise does nothing. */
 	int (*deliver)(struct loom_ctx *c);

@@ -97,8 +97,8 @@ int nic_check_bounds(const struct nic_bounds *b, const struct loom_trigger_post 
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: notify %u, but arrivals = %u; %s", b->name, w->notify,
 				 b->table.arrivals,
 				 nic_raise("arrivals", larger(w->notify + 1ull, b->needs.arrivals)));
-	if (w->notify && w->op != LOOM_NET_PUT && w->op != LOOM_NET_ADD)
-		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "%s: only put and add can notify", b->name);
+	if (w->notify && (w->op == LOOM_NET_GET || w->op == LOOM_NET_SEND || w->op == LOOM_NET_COUNT))
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "%s: only put, add and receive can notify", b->name);
 	if (w->op == LOOM_NET_COUNT)
 		return 0;
 	if (w->target >= host->ranks)

@@ -131,6 +131,7 @@ static struct nic_request *take_request(struct nic *nic, uint32_t state)
 	f->state = state;
 	f->sample = nic->sample;
 	f->began_ns = 0;
+	f->awaited = 0;
 	f->next = LIST_NONE;
 	nic->in_flight++;
 	return f;
@@ -141,6 +142,7 @@ static void release_request(struct nic *nic, struct nic_request *f)
 	/* `receiving` also counts requests of an earlier sample: nic_policy_init(). */
 	if (f->sample != nic->sample || f->io.op == LOOM_NET_RECV)
 		nic->receiving--;
+	nic->awaited -= f->sample == nic->sample && f->awaited;
 	f->state = FREE;
 	f->next = nic->free_request;
 	nic->free_request = (uint32_t)(f - nic->request);
@@ -199,24 +201,6 @@ int nic_notify(struct nic *nic, const struct loom_trigger_post *what)
 	return 0;
 }
 
-static void done(struct nic *nic, struct nic_request *f, int status)
-{
-	if (f < nic->request || f >= nic->request + nic->opts->in_flight || f->state == FREE) {
-		nic_fail(nic, LOOM_EIO,
-			 "provider %s ended an operation that was not in flight: choose another provider",
-			 nic->fabric->name);
-		return;
-	}
-	if (f->state == OPERATION && f->notify && !status && f->sample == nic->sample) {
-		f->state = NOTIFICATION;
-		f->next = nic->first_notify;
-		nic->first_notify = (uint32_t)(f - nic->request);
-		notify(nic);
-		return;
-	}
-	complete_request(nic, f, status);
-}
-
 static void arrive(struct nic *nic, uint64_t index)
 {
 	if (index == 0 || index >= nic->shape.arrivals) {
@@ -235,6 +219,26 @@ static void arrive(struct nic *nic, uint64_t index)
 	nic->arrivals++;
 	if (nic->counts_arrivals)
 		nic_count(nic, LOOM_TAG_ARRIVAL(index), 1, 0);
+}
+
+static void done(struct nic *nic, struct nic_request *f, int status)
+{
+	if (f < nic->request || f >= nic->request + nic->opts->in_flight || f->state == FREE) {
+		nic_fail(nic, LOOM_EIO,
+			 "provider %s ended an operation that was not in flight: choose another provider",
+			 nic->fabric->name);
+		return;
+	}
+	if (f->io.op == LOOM_NET_RECV && f->notify && !status && f->sample == nic->sample) {
+		arrive(nic, f->notify);
+	} else if (f->state == OPERATION && f->notify && !status && f->sample == nic->sample) {
+		f->state = NOTIFICATION;
+		f->next = nic->first_notify;
+		nic->first_notify = (uint32_t)(f - nic->request);
+		notify(nic);
+		return;
+	}
+	complete_request(nic, f, status);
 }
 
 /* If no post waits for arrivals, no counters are created for arrivals, because each counter takes a cache line in the
@@ -275,6 +279,12 @@ int nic_check(const struct nic *nic, const struct loom_trigger_post *what, struc
 	const struct fabric *f = nic->fabric;
 	if (what->flags && nic->ops->no_argument)
 		return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP, "%s: %s", nic->ops->name, nic->ops->no_argument);
+	/* In libfabric 1.17, provider shm loses or mixes up messages that come before their receives are posted. */
+	if (what->op == LOOM_NET_RECV && what->threshold && !what->chain && !strcmp(f->name, "shm"))
+		return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
+				 "%s: provider shm loses messages that come before a worker has fired their receive: set "
+				 "provider = tcp in [trigger.*], or use a put (two_sided = no)",
+				 nic->ops->name);
 	int rc = nic_check_bounds(&b, what, err);
 	if (rc || (what->op != LOOM_NET_GET && what->op != LOOM_NET_ADD) || !f->ops->staged ||
 	    !f->ops->staged(f, what->target, what->remote))
@@ -350,6 +360,8 @@ int nic_run(struct nic *nic, const struct loom_trigger_post *what, uint32_t post
 	uintptr_t behind = (uintptr_t)what + sizeof(*what);
 	for (uint32_t i = 0; i < 192; i += 64)
 		__builtin_prefetch((const void *)(behind + i));
+	f->awaited = what->op == LOOM_NET_RECV && what->threshold && !what->chain;
+	nic->awaited += f->awaited;
 	if (what->op == LOOM_NET_RECV)
 		nic->receiving++;
 	else if (nic->opts->stamp)

@@ -103,9 +103,15 @@ uint32_t nic_poll_kernel_ends(struct nic *nic)
 		/* `begun` is larger than `ended` if the device has failed. */
 		if (ended <= __atomic_load_n(&g->begun, __ATOMIC_RELAXED))
 			continue;
-		nic_take_records(nic, nic->first_worker[d], nic->first_worker[d + 1] - nic->first_worker[d]);
-		/* Starts the operations before it replies to the device, as a host with one thread would. */
-		nic_run_due(nic);
+		if (nic->taken[d] != ended) {
+			nic_take_records(nic, nic->first_worker[d], nic->first_worker[d + 1] - nic->first_worker[d]);
+			/* Starts the operations before it replies to the device, as a host with one thread would. */
+			nic_run_due(nic);
+			nic->taken[d] = ended;
+			work++;
+		}
+		if (nic->awaited && !nic->status)
+			continue;
 		/* Release: pairs with the acquire of `begun` at the device's boundary. The records have been read and
 		 * cleared before. */
 		__atomic_store_n(&g->begun, ended, __ATOMIC_RELEASE);

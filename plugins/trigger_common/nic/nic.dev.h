@@ -58,11 +58,8 @@ struct nic_shape {
 	uint64_t slot_at, arrival_at, fifo_at, fifo_bytes, ends_at, extra_at;
 	uint64_t extra; /* number of entries of the plug-in's own part at extra_at, a power of two or 0 */
 	uint64_t link; /* enum nic_link of the device that has this copy; not set in the NIC's original */
-	/* The device counts fires of tags below `counted`, and the NIC counts fires of other tags. counters_at is an
-	 * offset in the device's block. */
-	uint64_t counted, counters_at;
 	uint64_t rma_at; /* offset of a struct nic_bell and, after it, one struct nic_rma per worker; 0: none */
-	uint64_t pad[1];
+	uint64_t pad[3];
 };
 /* How the workers of a device reach the host's memory. */
 enum nic_link {
@@ -87,18 +84,8 @@ struct nic_ring {
 	uint64_t pad1[6];
 };
 
-/* The counter of one tag, in the device's memory (counting = device). */
-struct nic_dev_counter {
-	/* Number of fires after which the device stores one word for the NIC, below 2^30; 0 or 1: each fire is stored.
-	 * Constant while workers run. */
-	uint64_t every;
-	uint64_t value;
-	uint64_t pad[6];
-};
-
 /* The block of a device, in its own memory. A struct nic_ring follows. Then, if link is NIC_LINK_MANY, comes a struct
- * nic_cached for each completion slot and each arrival word. The device's counters (struct nic_dev_counter) are
- * last. */
+ * nic_cached for each completion slot and each arrival word. */
 struct nic_device {
 	struct nic_shape shape;
 	uint64_t arrived; /* number of workers that have arrived at the kernel boundary */
@@ -212,43 +199,6 @@ LOOM_FN int nic_push(struct loom_ctx *c, uint64_t word, uint64_t argument, int o
 	return 0;
 }
 
-/* nic_counts() returns whether the device counts this tag. nic_due() counts n more fires, and returns how many fires to
- * send to the NIC at this moment. The fire that crosses a multiple of `every` sends all fires since the last multiple,
- * and orders the writes of the lanes that made these fires. In GPU programs without counters both are macros that load
- * nothing, because a load before each store would cost a quarter of the rate. */
-#if defined(LOOM_DEVICE_COMPILE) && !defined(NIC_COUNTS_HERE)
-#define nic_counts(c, tag) 0
-#define nic_due(c, tag, n, ordered) (n)
-#else
-LOOM_FN struct nic_dev_counter *nic_dev_counter(const struct loom_ctx *c, uint64_t tag)
-{
-	return (struct nic_dev_counter *)((char *)nic_device(c) + nic_shape(c)->counters_at) + tag;
-}
-
-LOOM_FN int nic_counts(const struct loom_ctx *c, uint64_t tag)
-{
-	return tag < nic_shape(c)->counted && nic_dev_counter(c, tag)->every > 1;
-}
-
-LOOM_FN uint32_t nic_due(struct loom_ctx *c, uint64_t tag, uint32_t n, int *ordered)
-{
-	if (!nic_counts(c, tag))
-		return n;
-	struct nic_dev_counter *t = nic_dev_counter(c, tag);
-	uint64_t every = t->every;
-	/* If ordered, a release: pairs with the acquire of the fire that crosses the next multiple. */
-	uint64_t before = *ordered ? loom_fetch_add_acq_rel_dev(&t->value, (uint64_t)n) :
-				     loom_fetch_add_relaxed_dev(&t->value, (uint64_t)n);
-	uint64_t since = before % every + n;
-	if (since < every)
-		return 0;
-	if (!*ordered)
-		(void)loom_load_acquire_dev(&t->value); /* pairs with the releases of ordered fires */
-	*ordered = 1;
-	return (uint32_t)(since - since % every);
-}
-#endif
-
 /* Fires a tag. Lanes that fire the same tag at the same time push one trigger with the sum of their counts. */
 LOOM_FN int nic_fire(struct loom_ctx *c, uint64_t tag, uint32_t count, int ordered)
 {
@@ -256,7 +206,7 @@ LOOM_FN int nic_fire(struct loom_ctx *c, uint64_t tag, uint32_t count, int order
 	uint32_t left = loom_match_sum(peers, count);
 	int rc = 0;
 	if (loom_match_leader(peers))
-		for (left = nic_due(c, tag, left, &ordered); left && !rc;) {
+		while (left && !rc) {
 			uint32_t n = left < NIC_COUNT_MAX ? left : NIC_COUNT_MAX;
 			rc = nic_push(c, nic_word(tag, n), 0, ordered);
 			left -= n;

@@ -19,7 +19,7 @@ enum { NIC_DIRECT_COPIES, NIC_STAGED_COPIES };
 struct nic_opts {
 	const char *provider, *address, *core;
 	uint32_t posts, tags, slots, arrivals, fifo, in_flight;
-	uint32_t wait, polls, counting, memory, copies;
+	uint32_t wait, polls, memory, copies;
 	uint64_t nap, piece;
 	uint8_t stamp;
 	struct simnet_model net;
@@ -51,7 +51,7 @@ struct nic_table {
 			 "Whether completions and arrivals carry the time, for measurements.", .section = "trigger")
 
 /* The option rows of every plug-in with a NIC. */
-extern const char *const nic_waits[], *const nic_countings[], *const nic_memories[], *const nic_copies[];
+extern const char *const nic_waits[], *const nic_memories[], *const nic_copies[];
 #define NIC_ROWS                                                                                   \
 	LOOM_OPT(struct nic_opts, provider, LOOM_OPT_STR, "auto", \
 			 "Provider of libfabric: shm, tcp, net, sockets, or its full name with + for ;. auto: the " \
@@ -64,11 +64,6 @@ extern const char *const nic_waits[], *const nic_countings[], *const nic_memorie
 		LOOM_OPT(struct nic_opts, fifo, LOOM_OPT_U32, "1024", \
 				 "Entries of each trigger FIFO, rounded up to a power of two.", \
 				 .min = 2, .max = 1 << 24, .section = "trigger"), \
-		LOOM_OPT(struct nic_opts, counting, LOOM_OPT_ENUM, "nic", \
-				 "What counts the fires of a tag. nic: the NIC, to which each fire is a store. " \
-				 "device (gputn, one device): workers count in the device's memory, and one stores " \
-				 "to the NIC when an operation's threshold is reached.", \
-				 .choices = nic_countings, .section = "trigger"), \
 		LOOM_OPT(struct nic_opts, memory, LOOM_OPT_ENUM, "host", \
 				 "Memory of the workloads' buffers, which operations read and write. host: host " \
 				 "memory. device: where the transport puts memory of devices; the NIC's thread " \
@@ -112,6 +107,7 @@ struct nic_request {
 	uint32_t post;	       /* index in nic.list, or LIST_NONE */
 	uint32_t state;	       /* enum in engine.c; 0: free */
 	uint32_t next;	       /* index of the next request after free_request or first_notify, or LIST_NONE */
+	uint32_t awaited;      /* 1: counts in nic.awaited */
 };
 
 struct nic;
@@ -125,7 +121,6 @@ struct nic_ops {
 	int has_fifo, has_record;
 	int by_stream; /* 1: the front end of the device reports ends of kernels to the NIC; 0: the host does */
 	int adds; /* 1: workers of all devices add to the same words, which non-coherent devices cannot do */
-	const char *counter; /* error text that says why counting = device is refused; NULL: it is accepted */
 	const char *no_argument; /* error text that says why a fire cannot supply part of an operation; NULL: it can */
 	/* Returns the size in bytes of the plug-in's own part at shape.extra_at, and in *entries the number of its
 	 * entries. NULL: the plug-in has no such part. */
@@ -170,6 +165,10 @@ struct nic {
 	/* Index of the first free request; number of requests in use; number of requests in use that are receives or
 	 * belong to earlier samples. */
 	uint32_t free_request, in_flight, receiving;
+	/* Number of receives in flight that fires have started and that start no other operation. A host that sends at
+	 * the end of a kernel waits for them before it launches the next one, as in MPI_Waitall(). */
+	uint32_t awaited;
+	uint64_t taken[LOOM_MAX_DEVICES]; /* number of kernel ends of each device whose fires have been taken */
 	uint32_t first_notify; /* index of the first request whose notification is not sent yet, or LIST_NONE */
 	struct list_run stalled; /* if is_stalled: a run for which the provider had no room */
 	int is_stalled;
@@ -185,8 +184,6 @@ struct nic {
 	struct nic_fifo **fifos; /* [rings] */
 	uint64_t *cursor;	 /* [rings]: number of words taken from each FIFO in this sample */
 	struct nic_record **record; /* [workers]: recorded fires of each worker, if ops->has_record */
-	struct nic_dev_counter *dev_counter; /* [shape.counted]: the device's counters, by tag; NULL: the NIC counts */
-	pthread_t preparer; /* the thread that called init() of the sample; posts by this thread precede the workers */
 	uint32_t devices, workers;
 	uint32_t first_worker[LOOM_MAX_DEVICES + 1]; /* [devices + 1]; the last element is `workers` */
 	uint64_t fires, runs, arrivals; /* in this sample: fires taken, operations run, notifications arrived */
@@ -272,10 +269,6 @@ struct nic_bounds {
 };
 int nic_check_bounds(const struct nic_bounds *b, const struct loom_trigger_post *what, struct loom_error *err);
 
-/* dev_counter.c, for counting = device: makes the device's counter report the counts that a post waits for. Fails if
- * workers already run, because the host can then not write to the counter. The caller holds the lock. */
-int nic_dev_counter_post(struct nic *nic, const struct loom_trigger_post *what, struct loom_error *err);
-
 /* rma.c: one-sided operations of workers, for ranks that share tasks. nic_rma_start() is collective over ranks. */
 uint64_t nic_rma_bytes(const struct nic *nic, uint32_t ranks, uint32_t workers); /* bytes at shape.rma_at */
 int nic_rma_start(struct nic *nic, const struct loom_segments *segments, struct loom_error *err);
@@ -318,7 +311,6 @@ int nic_policy_start(void *self, const struct loom_layout *layout, const struct 
 int nic_policy_post(void *self, const struct loom_trigger_post *post, uint64_t *id, struct loom_error *err);
 int nic_policy_flush(void *self, uint64_t timeout_ns, struct loom_error *err);
 int nic_policy_anywhere(void *self);
-int nic_policy_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err);
 int nic_policy_check(void *self, const struct loom_trigger_post *post, struct loom_error *err);
 void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* for users of nic_poll_kernel_ends() */
 
@@ -359,7 +351,6 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* for
 		.flush = nic_policy_flush,                                                         \
 		.check = nic_policy_check,                                                         \
 		.anywhere = nic_policy_anywhere,                                                   \
-		.constants = nic_policy_constants,                                                 \
 		__VA_ARGS__                                                                        \
 	};                                                                                         \
 	NIC_DEVICE_CODE(NAME, .rma = NAME##_rma);                                                  \

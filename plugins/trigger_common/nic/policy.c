@@ -9,7 +9,6 @@
 
 #define RECORDED 1024u
 const char *const nic_waits[] = {"spin", "yield", "nap", NULL};
-const char *const nic_countings[] = {"nic", "device", NULL};
 const char *const nic_memories[] = {"host", "device", NULL};
 const char *const nic_copies[] = {"auto", "staged", NULL};
 
@@ -19,10 +18,6 @@ int nic_policy_create(const struct loom_host *host, const void *opts, const stru
 	if (!LOOM_HAS(host, allgather))
 		return LOOM_FAIL(host, err, LOOM_EABI, "%s needs ranks, which this version of gpuloom does not "
 			"have", ops->name);
-	if (((const struct nic_opts *)opts)->counting == NIC_DEVICE_COUNTS && ops->counter)
-		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
-				 "%s: counting = device: %s: set counting = nic, or choose trigger gputn", ops->name,
-				 ops->counter);
 	struct nic *nic = host->alloc(host, sizeof(*nic));
 	if (!nic)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", ops->name);
@@ -55,14 +50,15 @@ void nic_policy_destroy(void *self)
 /* ---- memory ---------------------------------------------------------------------------------------- */
 
 /* A GPU with at most this many workers has a FIFO per worker, if the trigger has FIFOs. Each worker then polls completion slots
- * and arrival words in host memory itself. With more workers one polls for all (NIC_LINK_MANY). */
+ * and arrival words in host memory itself. With more workers one polls for all (NIC_LINK_MANY), and also with triggers whose
+ * workers share a ring or a page. */
 #define FEW 16u
 
 static enum nic_link link_of(const struct nic *nic, const struct loom_device_shape *device)
 {
 	return device->kind != LOOM_ON_GPU		       ? NIC_LINK_NONE :
-	       device->workers > FEW || !nic->ops->has_fifo ? NIC_LINK_MANY :
-								 NIC_LINK_FEW;
+	       device->workers > FEW || !(nic->ops->has_fifo || nic->ops->has_record) ? NIC_LINK_MANY :
+												    NIC_LINK_FEW;
 }
 
 static uint32_t rings_of(const struct nic *nic, const struct loom_device_shape *device)
@@ -82,7 +78,6 @@ static struct nic_shape shape_of(const struct nic *nic, const struct loom_layout
 			      .arrivals = nic->table.arrivals,
 			      .recorded = nic->ops->has_record ? RECORDED : 0};
 	uint64_t at = 0, words = nic->ops->has_fifo ? 2ull * s.entries : 0;
-	s.counted = nic->opts->counting == NIC_DEVICE_COUNTS ? (uint64_t)nic->list.mask + 1 : 0;
 	s.slot_at = at;
 	at += (uint64_t)s.slots * sizeof(struct nic_slot);
 	s.arrival_at = at;
@@ -104,18 +99,12 @@ static struct nic_shape shape_of(const struct nic *nic, const struct loom_layout
 	return s;
 }
 
-/* counters_at() returns the offset of a device's counters in its block, device_bytes() the size of that block. */
-static uint64_t counters_at(const struct nic *nic, const struct loom_device_shape *device)
+/* Returns the size of a device's block. */
+static uint64_t device_bytes(const struct nic *nic, const struct loom_device_shape *device)
 {
 	uint64_t words = (uint64_t)nic->table.slots + nic->table.arrivals;
 	return loom__align(sizeof(struct nic_device) + sizeof(struct nic_ring) +
 				   (link_of(nic, device) == NIC_LINK_MANY ? words * sizeof(struct nic_cached) : 0), 64);
-}
-
-static uint64_t device_bytes(const struct nic *nic, const struct loom_device_shape *device,
-			     const struct nic_shape *shape)
-{
-	return counters_at(nic, device) + shape->counted * sizeof(struct nic_dev_counter);
 }
 
 int nic_policy_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
@@ -135,15 +124,9 @@ int nic_policy_need(void *self, const struct loom_layout *layout, struct loom_ne
 	nic->devices = layout->devices;
 	if (!nic->base && nic_size(nic, layout))
 		return LOOM_FAIL(nic->host, err, LOOM_ENOMEM, "%s: out of memory", nic->ops->name);
-	struct nic_shape shape = shape_of(nic, layout, &need->global);
-	if (shape.counted && layout->devices > 1)
-		return LOOM_FAIL(
-		    nic->host, err, LOOM_ENOTSUP,
-		    "%s: counting = device: fires of %u devices can be added up only at the NIC: set counting = nic, "
-		    "or use one device per rank",
-		    nic->ops->name, layout->devices);
+	(void)shape_of(nic, layout, &need->global);
 	for (uint32_t d = 0; d < layout->devices; d++) {
-		uint64_t bytes = device_bytes(nic, &layout->device[d], &shape);
+		uint64_t bytes = device_bytes(nic, &layout->device[d]);
 		need->device = bytes > need->device ? bytes : need->device;
 	}
 	need->global_place = LOOM_PLACE_HOST;
@@ -169,10 +152,11 @@ int nic_policy_init(void *self, const struct loom_layout *layout, const struct l
 	nic->sample++;
 	/* requests of earlier samples do not count in this sample; they are released when they end */
 	nic->receiving = nic->in_flight;
+	nic->awaited = 0;
+	memset(nic->taken, 0, sizeof(nic->taken));
 	list_clear(&nic->list);
 	nic->is_stalled = 0;
 	nic->status = 0;
-	nic->preparer = pthread_self();
 	nic->fires = nic->runs = nic->arrivals = 0;
 	nic->counts_arrivals = 0;
 	nic->first_ns = nic->last_ns = 0;
@@ -185,11 +169,8 @@ int nic_policy_init(void *self, const struct loom_layout *layout, const struct l
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		const struct loom_device_shape *has = &layout->device[d];
 		struct nic_device *device = view->device[d];
-		memset(device, 0, device_bytes(nic, has, &shape));
+		memset(device, 0, device_bytes(nic, has));
 		shape.link = link_of(nic, has);
-		shape.counters_at = counters_at(nic, has);
-		nic->dev_counter =
-		    shape.counted ? (struct nic_dev_counter *)((char *)device + shape.counters_at) : NULL;
 		device->shape = shape;
 		device->launch_ns = has->launch_ns;
 		device->teardown_ns = has->teardown_ns;
@@ -307,9 +288,7 @@ int nic_policy_post(void *self, const struct loom_trigger_post *post, uint64_t *
 	nic_lock(nic);
 	if (post->tag > LOOM_TAG_MAX)
 		nic_count_arrivals(nic);
-	if (nic->dev_counter)
-		rc = nic_dev_counter_post(nic, post, err);
-	if (!rc && nic->ops->post)
+	if (nic->ops->post)
 		rc = nic->ops->post(nic, post, id, &taken, err);
 	if (!rc && !taken) {
 		rc = list_add(&nic->list, post, id);
@@ -368,15 +347,4 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out)
 int nic_policy_anywhere(void *self)
 {
 	return ((const struct nic *)self)->opts->memory == NIC_DEVICE_MEMORY;
-}
-
-int nic_policy_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
-{
-	const struct nic *nic = self;
-	(void)layout;
-	if (nic->opts->counting != NIC_DEVICE_COUNTS)
-		return 0;
-	if (snprintf(text, room, "#define NIC_COUNTS_HERE 1\n") >= (int)room)
-		return LOOM_FAIL(nic->host, err, LOOM_EFULL, "%s: no room for its constants", nic->ops->name);
-	return 0;
 }

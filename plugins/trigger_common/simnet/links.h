@@ -9,7 +9,7 @@
 
 /* The times, rates and topology of a simulated network: the options in simnet.h. */
 struct simnet_model {
-	uint64_t sim_trigger, sim_overhead, sim_latency, sim_gap, sim_hop, sim_jitter;
+	uint64_t sim_trigger, sim_host, sim_overhead, sim_latency, sim_gap, sim_hop, sim_jitter;
 	double sim_rate, sim_loss;
 	uint32_t sim_ranks_per_host, sim_hosts_per_leaf, sim_uplinks;
 	const char *sim_dead;

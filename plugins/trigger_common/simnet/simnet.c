@@ -32,6 +32,7 @@ struct simnet_port {
 	struct simnet_op *receives, *unmatched;
 	/* Free operations of this port; an operation is freed at the port that its completion reaches. */
 	struct simnet_op *free;
+	uint64_t busy; /* time until which the host is busy with messages (sim_host) */
 };
 
 /* The network of a job. */
@@ -39,7 +40,7 @@ struct simnet {
 	const void *job; /* identifies the job */
 	struct simnet *next; /* next network in `networks` */
 	uint32_t ranks, opened; /* number of ranks; number of ports that are open */
-	uint64_t overhead; /* ns that a NIC takes to start an operation */
+	const struct simnet_model *model;
 	struct simnet_port **port; /* [ranks] */
 	struct wire *wire;
 	struct simnet_op *all; /* all operations, protected by `lock` */
@@ -67,7 +68,7 @@ static int simnet_create(const struct loom_host *host, const void *job, const st
 {
 	struct simnet *n = calloc(1, sizeof(*n));
 	if (n)
-		*n = (struct simnet){.job = job, .ranks = host->ranks, .overhead = model->sim_overhead,
+		*n = (struct simnet){.job = job, .ranks = host->ranks, .model = model,
 				  .port = calloc(host->ranks, sizeof(*n->port))};
 	int rc =
 	    n && n->port ? wire_create(host, model, &n->wire, err) : LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
@@ -162,6 +163,14 @@ static uint64_t now_of(const struct simnet_port *p)
 	return p->wire.clock->now_ns(p->wire.clock);
 }
 
+/* Returns the time at which the host has handled one more message. It handles one at a time. */
+static uint64_t busy_until(struct simnet_port *p)
+{
+	uint64_t now = now_of(p);
+	p->busy = (p->busy > now ? p->busy : now) + p->net->model->sim_host;
+	return p->busy;
+}
+
 static void send_op(struct simnet_port *from, struct simnet_port *to, struct simnet_op *x, uint64_t begin,
 		    uint64_t bytes)
 {
@@ -220,8 +229,9 @@ static void match_receive(struct simnet_port *p, struct simnet_op *sent, struct 
 	received->kind = ENDS;
 	received->status = status;
 	received->message.turn = sent->message.turn;
-	wire_put(&p->wire, &received->message, now_of(p));
-	p->wire.clock->wake(p->wire.clock, p->wire.agent, now_of(p));
+	uint64_t due = busy_until(p);
+	wire_put(&p->wire, &received->message, due);
+	p->wire.clock->wake(p->wire.clock, p->wire.agent, due);
 	end(p, sent, status, 0);
 }
 
@@ -245,7 +255,7 @@ static int start(struct fabric *f, const struct fabric_io *io, struct fabric_con
 	struct simnet_port *to = p->net->port[io->target];
 	if (io->op != LOOM_NET_SEND)
 		x->remote = at(to, io->remote);
-	send_op(p, to, x, now_of(p) + p->net->overhead, io->op == LOOM_NET_GET ? 0 : io->bytes);
+	send_op(p, to, x, busy_until(p) + p->net->model->sim_overhead, io->op == LOOM_NET_GET ? 0 : io->bytes);
 	return 0;
 }
 
@@ -258,7 +268,7 @@ static int notify(struct fabric *f, uint32_t target, uint32_t word, struct fabri
 		return LOOM_EAGAIN;
 	x->io = (struct fabric_io){.op = LOOM_NET_COUNT, .notify = word};
 	x->context = context;
-	send_op(p, p->net->port[target], x, now_of(p) + p->net->overhead, sizeof(uint64_t));
+	send_op(p, p->net->port[target], x, now_of(p) + p->net->model->sim_overhead, sizeof(uint64_t));
 	return 0;
 }
 
@@ -379,6 +389,7 @@ static uint64_t due(const struct fabric *f)
 
 static void begin(struct fabric *f)
 {
+	port_of(f)->busy = 0;
 	wire_begin(&port_of(f)->wire);
 }
 

@@ -15,6 +15,9 @@
 	NET_OPT(S, sim_trigger, LOOM_OPT_TIME, "150ns", \
 			 "time from a worker's store to the NIC's match of the tag.", \
 			 .max = 1e9, .section = "trigger"), \
+		NET_OPT(S, sim_host, LOOM_OPT_TIME, "0", \
+				 "time for which the host is busy with each operation that it starts, and with each message " \
+				 "that it receives. 0: the NIC works alone.", .max = 1e9, .section = "trigger"), \
 		NET_OPT(S, sim_overhead, LOOM_OPT_TIME, "100ns", \
 				 "time that the NIC takes to start an operation (o of LogGP).", \
 				 .max = 1e9, .section = "trigger"), \

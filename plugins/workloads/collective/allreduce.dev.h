@@ -20,6 +20,10 @@
  * next rank has taken part in this round. One set of buffers suffices for the steps. A rank that has all sums of a
  * round knows that every rank has added the data that it received in the first half.
  *
+ * If the slices of workers are small, `share` adjacent workers of a rank have one message: they fire the same tag, whose
+ * threshold is their number, and wait for the same arrival word. Each adds the data of its own slices. Their slices of a
+ * chunk are adjacent. Halving sends parts of slices, so there equal parts of these slices are adjacent instead.
+ *
  * With chain = yes the workers fire only the first step. The network adds, and each arrival triggers the next step.
  *
  * Halving and doubling takes 2 log2(ranks) steps instead of 2 (ranks - 1). In step k, ranks whose numbers differ in bit
@@ -70,11 +74,11 @@ struct loom_allreduce {
 	uint32_t power;
 	uint32_t between; /* number of steps between groups */
 	uint32_t steps; /* number of posts of a worker for each piece: between + 2 * (group - 1) */
-	uint32_t chain;
+	uint16_t chain, two_sided; /* two_sided: 1 if messages are sent and received, not put */
 	uint32_t algorithm;
 	uint32_t first;	  /* number of the first of `tags` tags and arrival words */
 	uint32_t tags;
-	uint32_t unused;
+	uint32_t share; /* number of adjacent workers with one message */
 	uint64_t late_at; /* offset of an array of struct loom_net_late, one per worker; 0: no posts are late */
 	/* The input of round n begins at input_at + n * stride % cycle. inbox_at: where data of other ranks arrive.
 	 * If the ranks use posts, these are data to add. Without posts, these are the words of the slots (oneshot), or
@@ -123,7 +127,7 @@ LOOM_FN int loom_allreduce_posts(const struct loom_allreduce *a)
 /* Returns the tag of a piece in a step, which is also the number of its arrival word. */
 LOOM_FN uint32_t loom_allreduce_tag(const struct loom_allreduce *a, uint32_t worker, uint32_t step, uint32_t piece)
 {
-	return a->first + (worker * a->steps + step) * a->pieces + piece;
+	return a->first + (worker / a->share * a->steps + step) * a->pieces + piece;
 }
 
 /* Returns the number of floats before the slice of `worker` in `chunk`. The chunk is taken modulo the group. */
@@ -137,18 +141,49 @@ LOOM_FN uint64_t loom_allreduce_piece_end(const struct loom_allreduce *a, uint32
 	return piece + 1 == a->pieces ? a->slice : (piece + 1) * a->piece;
 }
 
+/* The workers with whose messages those of a worker are sent: `first` is the number of the first, and `count` is the
+ * number of them. */
+struct loom_allreduce_team {
+	uint32_t first, count;
+};
+
+LOOM_FN struct loom_allreduce_team loom_allreduce_team(const struct loom_allreduce *a, uint32_t workers,
+						       uint32_t worker)
+{
+	struct loom_allreduce_team t = {worker - worker % a->share, a->share};
+	t.count = workers - t.first < t.count ? workers - t.first : t.count;
+	return t;
+}
+
+/* Returns the number of parts of a slice that are not adjacent. */
+LOOM_FN uint32_t loom_allreduce_units(const struct loom_allreduce *a)
+{
+	return a->share > 1 ? a->power : 1;
+}
+
 /* A worker's part of the vector consists of several runs. loom_allreduce_runs() returns their number.
  * loom_allreduce_run() returns the first float of run `i` in *begin, and the first float after it in *end. */
 LOOM_FN uint32_t loom_allreduce_runs(const struct loom_allreduce *a)
 {
-	return a->group;
+	return a->group * loom_allreduce_units(a);
 }
 
 LOOM_FN void loom_allreduce_run(const struct loom_allreduce *a, uint32_t workers, uint32_t worker, uint32_t i,
 				uint64_t *begin, uint64_t *end)
 {
-	*begin = loom_allreduce_slice(a, workers, i, worker);
-	*end = *begin + a->slice;
+	const struct loom_allreduce_team t = loom_allreduce_team(a, workers, worker);
+	uint32_t units = loom_allreduce_units(a);
+	uint64_t unit = a->slice / units;
+	*begin = loom_allreduce_slice(a, workers, i / units, t.first) + (i % units * t.count + worker - t.first) * unit;
+	*end = *begin + unit;
+}
+
+/* Returns the number of the run to compute as number `i`, so that step p of a ring can be fired as soon as the runs of
+ * p + 1 chunks are ready: it sends the chunk p places before the rank's own. */
+LOOM_FN uint32_t loom_allreduce_order(const struct loom_allreduce *a, uint32_t i)
+{
+	uint32_t units = loom_allreduce_units(a);
+	return (a->rank + a->group - i / units) % a->group * units + i % units;
 }
 
 /* Return the addresses of this rank's input in a round, and of its sums. */
@@ -160,20 +195,6 @@ LOOM_FN float *loom_allreduce_sums(struct loom_ctx *c, const struct loom_allredu
 {
 	return loom_allreduce_posts(a) ? loom_allreduce_input(c, a, round) :
 					 (float *)((char *)c->global[LOOM_WORKLOAD] + a->sum_at);
-}
-
-/* Turns the sum of a round into a broadcast from `root`, if all workers call this function before the round. The
- * function sets the input of all other ranks to -0 in this worker's slices. Adding -0 changes no bit, so the sum is the
- * vector of root. Only the payload of a NaN may change. */
-LOOM_FN void loom_allreduce_broadcast(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round, uint32_t root)
-{
-	float *input = loom_allreduce_input(c, a, round);
-	for (uint32_t run = 0; run < loom_allreduce_runs(a) && a->rank != root; run++) {
-		uint64_t begin, end;
-		loom_allreduce_run(a, c->workers, c->worker, run, &begin, &end);
-		for (uint64_t i = begin + c->lane; i < end; i += c->lanes)
-			input[i] = -0.0f;
-	}
 }
 
 /* Returns element i of a rank's input for tests. All bits of its mantissa are used, so that sums in another order
@@ -208,7 +229,7 @@ LOOM_FN uint32_t loom_allreduce_peer(const struct loom_allreduce *a, uint32_t ra
 	return g < a->power ? (g ^ (1u << level)) * a->group + in : LOOM_ALLREDUCE_NONE;
 }
 
-/* The part of a piece that a rank sends in a step. */
+/* The part of a piece that the team of a worker sends in a step. */
 struct loom_allreduce_part {
 	uint64_t begin, floats; /* first float in the vector, and number of floats */
 	uint64_t inbox;		/* if `adds` is 1: where the part arrives, in floats from inbox_at */
@@ -223,7 +244,8 @@ LOOM_FN struct loom_allreduce_part loom_allreduce_part(const struct loom_allredu
 		 half = a->between / 2;
 	uint32_t rest = a->ranks / a->group > a->power, chunk = in + 1, slot = step;
 	uint64_t begin = (uint64_t)piece * a->piece, floats = loom_allreduce_piece_end(a, piece) - begin, skip = 0,
-		 part = 0;
+		 part = 0; /* of one worker */
+	const struct loom_allreduce_team t = loom_allreduce_team(a, workers, worker);
 	if (level >= a->between) {
 		uint32_t late = step < ring ? step : step - a->between;
 		chunk = in + 2 * a->group - late;
@@ -239,13 +261,14 @@ LOOM_FN struct loom_allreduce_part loom_allreduce_part(const struct loom_allredu
 		floats = (a->power >> (down + 1)) * unit;
 		slot = ring + rest;
 	}
-	struct loom_allreduce_part p = {loom_allreduce_slice(a, workers, chunk, worker) + begin + skip, floats,
-					((uint64_t)slot * workers + worker) * a->slice + begin + part,
+	struct loom_allreduce_part p = {loom_allreduce_slice(a, workers, chunk, t.first) + begin + t.count * skip,
+					t.count * floats,
+					((uint64_t)slot * workers + t.first) * a->slice + begin + t.count * part,
 					step < ring || level < half, 0};
 	return p;
 }
 
-/* Adds the data that arrived in a step to this rank's sums. Finished data needs no addition. */
+/* Adds the data that arrived in a step for this worker's slices to this rank's sums. Finished data needs no addition. */
 LOOM_FN void loom_allreduce_add(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round, uint32_t step,
 				uint32_t piece)
 {
@@ -253,11 +276,21 @@ LOOM_FN void loom_allreduce_add(struct loom_ctx *c, const struct loom_allreduce 
 		loom_allreduce_part(a, c->workers, loom_allreduce_peer(a, a->rank, step, 1), c->worker, step, piece);
 	float *sum = loom_allreduce_input(c, a, round) + p.begin;
 	const float *got = (const float *)((char *)c->global[LOOM_WORKLOAD] + a->inbox_at) + p.inbox;
+	const struct loom_allreduce_team t = loom_allreduce_team(a, c->workers, c->worker);
+	uint64_t own = p.floats / t.count, unit = t.count > 1 ? a->slice / a->power : own;
 	if (!p.adds)
 		return;
-	loom_stream(c, 3 * sizeof(float) * p.floats);
-	for (uint64_t i = c->lane; i < p.floats; i += c->lanes)
-		sum[i] = got[i] + sum[i];
+	loom_stream(c, 3 * sizeof(float) * own);
+	for (uint64_t at = (c->worker - t.first) * unit; at < p.floats; at += t.count * unit)
+		for (uint64_t i = at + c->lane; i < at + unit; i += c->lanes)
+			sum[i] = got[i] + sum[i];
+}
+
+/* Returns 1 if this rank fires in a step: it sends or, with two_sided, receives. */
+LOOM_FN int loom_allreduce_fires(const struct loom_allreduce *a, uint32_t step)
+{
+	return loom_allreduce_peer(a, a->rank, step, 0) != LOOM_ALLREDUCE_NONE ||
+	       (a->two_sided && loom_allreduce_peer(a, a->rank, step, 1) != LOOM_ALLREDUCE_NONE);
 }
 
 LOOM_FN uint32_t loom_allreduce_fired(const struct loom_allreduce *a)
@@ -281,7 +314,7 @@ LOOM_FN int loom_allreduce_posted(struct loom_ctx *c, const struct loom_allreduc
 			return 0;
 		if (gets && !a->chain)
 			loom_allreduce_add(c, a, at->round, step - 1, piece);
-		if (step < loom_allreduce_fired(a) && loom_allreduce_peer(a, a->rank, step, 0) != LOOM_ALLREDUCE_NONE &&
+		if (step < loom_allreduce_fired(a) && loom_allreduce_fires(a, step) &&
 		    !loom_net_fire_late(c, late, loom_allreduce_tag(a, c->worker, step, piece)))
 			return 0;
 		at->piece = piece + 1 == a->pieces ? 0 : piece + 1;

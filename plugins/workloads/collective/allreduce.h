@@ -16,7 +16,7 @@
  * folder that contains `collective`: `pkg-config --variable=includedir gpuloom`/gpuloom. */
 #define LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("collective/net.dev.h") LOOM_CODE_FILE("collective/allreduce.dev.h")
 
-/* Option rows for two uint32_t members of the workload's options, `algorithm` and `group`. */
+/* Option rows for members of the workload's options: uint32_t `algorithm` and `group`, and uint64_t `least`. */
 static const char *const loom_allreduce_algorithms[] = {"auto",    "ring",    "halving", "levels",
 							"oneshot", "twoshot", "pull",    NULL};
 #define LOOM_ALLREDUCE_ROWS(type)                                                                  \
@@ -34,7 +34,12 @@ static const char *const loom_allreduce_algorithms[] = {"auto",    "ring",    "h
 	LOOM_OPT(type, group, LOOM_OPT_U32, "0", \
 			 "algorithm = levels: number of consecutive ranks that are summed first, such as those of a " \
 			 "host. It must divide the number of ranks.", \
-			 .max = 65535, .section = "workload.collective")
+			 .max = 65535, .section = "workload.collective"), \
+	LOOM_OPT(type, least, LOOM_OPT_SIZE, "16KiB", \
+			 "With posted operations: adjacent workers of a rank whose parts of a step have fewer bytes than " \
+			 "this share a message. 1: each worker sends its own (the paper's granularity of a work-group). " \
+			 "1GiB: all workers share one (that of a kernel). Default: the time that a message takes the NIC's " \
+			 "thread moves about as many bytes.", .min = 1, .max = 1ull << 40, .section = "workload.collective")
 
 #define LOOM_ALLREDUCE_PIECE (4u << 20) /* size of a piece in bytes, for workloads without an option for it */
 /* algorithm = auto: the largest vector for oneshot, in bytes. On CPUs transfers of cache lines dominate, and twoshot
@@ -63,13 +68,34 @@ static inline void loom_allreduce_cut(struct loom_allreduce *a, uint32_t algorit
 	a->steps = a->between + 2 * (a->group - 1);
 }
 
-/* Divides a vector of `bytes`, rounded up, among all workers of all ranks. group: for algorithm = levels, the number of
- * ranks of a ring. piece: number of bytes that are sent at once. */
+/* How to sum a vector. */
+struct loom_allreduce_how {
+	uint64_t bytes; /* size of the vector, which is rounded up */
+	uint64_t piece; /* number of bytes that a worker sends at once */
+	uint64_t least; /* number of bytes of a message below which workers share it; 0: they never do, as late posts and chains need */
+	uint32_t algorithm, group; /* group: for algorithm = levels, the number of ranks of a ring */
+	uint32_t two_sided; /* 1: messages are sent and received */
+};
+
+/* struct loom_allreduce_how of a vector of `size` bytes by the options of LOOM_ALLREDUCE_ROWS at `o`. Further members may
+ * follow. */
+#define LOOM_ALLREDUCE_HOW(o, size, ...)                                                                               \
+	(struct loom_allreduce_how)                                                                                    \
+	{                                                                                                              \
+		.bytes = (size), .piece = LOOM_ALLREDUCE_PIECE, .least = (o)->least, .algorithm = (o)->algorithm,     \
+		.group = (o)->group, __VA_ARGS__                                                                       \
+	}
+
+/* Divides a vector among all workers of all ranks. */
 static inline struct loom_allreduce loom_allreduce_shape(const struct loom_host *host, const struct loom_layout *layout,
-							 uint32_t algorithm, uint32_t group, uint64_t bytes,
-							 uint64_t piece)
+							 const struct loom_allreduce_how *how)
 {
-	struct loom_allreduce a = {.rank = loom_net_rank(host), .ranks = loom_net_ranks(host), .algorithm = algorithm};
+	uint32_t algorithm = how->algorithm, group = how->group;
+	uint64_t bytes = how->bytes, piece = how->piece;
+	struct loom_allreduce a = {.rank = loom_net_rank(host),
+				   .ranks = loom_net_ranks(host),
+				   .algorithm = algorithm,
+				   .two_sided = (uint16_t)how->two_sided};
 	uint64_t parts = (uint64_t)a.ranks * layout->workers, slice = (bytes / sizeof(float) + parts - 1) / parts, unit;
 	/* loom_allreduce_wire() calls loom_allreduce_cut() with another algorithm if it chooses one without posts */
 	if (algorithm == LOOM_ALLREDUCE_AUTO)
@@ -89,7 +115,9 @@ static inline struct loom_allreduce loom_allreduce_shape(const struct loom_host 
 		a.piece = (a.slice + LOOM_ALLREDUCE_PIECES - 1) / LOOM_ALLREDUCE_PIECES;
 	a.piece = (a.piece + a.power - 1) / a.power * a.power;
 	a.pieces = (uint32_t)((a.slice + a.piece - 1) / a.piece);
-	a.tags = layout->workers * a.steps * a.pieces;
+	uint64_t share = how->least / (a.slice * sizeof(float));
+	a.share = a.pieces > 1 || share < 2 ? 1 : share < layout->workers ? (uint32_t)share : layout->workers;
+	a.tags = (layout->workers + a.share - 1) / a.share * a.steps * a.pieces;
 	return a;
 }
 
@@ -151,9 +179,9 @@ static inline void loom_allreduce_needs(const struct loom_allreduce *a, const st
 {
 	uint32_t last = a->first + a->tags;
 	if (!loom_allreduce_posts(a) ||
-	    (a->algorithm == LOOM_ALLREDUCE_AUTO && LOOM_HAS(layout, reaches) && !a->late_at))
+	    (a->algorithm == LOOM_ALLREDUCE_AUTO && LOOM_HAS(layout, reaches) && !a->late_at && !a->two_sided))
 		return;
-	need->net.posts += a->late_at ? 0 : a->tags * loom_allreduce_inputs_of(a);
+	need->net.posts += a->late_at ? 0 : a->tags * loom_allreduce_inputs_of(a) * (a->two_sided ? 2 : 1);
 	need->net.tags += a->chain ? 2 * a->tags : a->tags;
 	need->net.arrivals = last > need->net.arrivals ? last : need->net.arrivals;
 }
@@ -178,10 +206,12 @@ static inline struct loom_trigger_post loom_allreduce_post_of(const struct loom_
 	uint64_t at = a->input_at + input * a->stride + p.begin * sizeof(float);
 	int adds = p.adds && a->chain;
 	uint32_t tag = loom_allreduce_tag(a, w, step, piece), inputs = loom_allreduce_inputs_of(a);
+	int chained = a->chain && step;
+	uint64_t fires = chained ? 1 : loom_allreduce_team(a, workers, w).count;
 	return (struct loom_trigger_post){
-		.tag = a->chain && step ? LOOM_TAG_ARRIVAL(loom_allreduce_tag(a, w, step - 1, piece)) : tag,
-		.threshold = input + 1,
-		.rearm = inputs > 1 ? inputs : 0,
+		.tag = chained ? LOOM_TAG_ARRIVAL(loom_allreduce_tag(a, w, step - 1, piece)) : tag,
+		.threshold = (input + 1) * fires,
+		.rearm = inputs > 1 ? inputs * fires : 0,
 		.op = adds ? LOOM_NET_ADD : LOOM_NET_PUT,
 		.type = adds ? LOOM_NET_F32 : 0,
 		.target = loom_allreduce_peer(a, a->rank, step, 0),
@@ -194,6 +224,19 @@ static inline struct loom_trigger_post loom_allreduce_post_of(const struct loom_
 /* Takes a post that the host will make later. to: the argument of loom_allreduce_wire(). */
 typedef int loom_allreduce_poster(void *to, const struct loom_trigger_post *post, struct loom_error *err);
 
+/* Returns the receive of a piece in all rounds that use this input. send: what this rank sends in the same step. */
+static inline struct loom_trigger_post loom_allreduce_receive_of(const struct loom_allreduce *a, uint32_t workers,
+								 loom_ref global, uint32_t w, uint32_t step,
+								 uint32_t piece, uint32_t input,
+								 const struct loom_trigger_post *send)
+{
+	struct loom_allreduce_part p =
+	    loom_allreduce_part(a, workers, loom_allreduce_peer(a, a->rank, step, 1), w, step, piece);
+	uint64_t into = p.adds ? a->inbox_at + p.inbox * sizeof(float)
+			       : a->input_at + input * a->stride + p.begin * sizeof(float);
+	return loom_net_receive(send, global + into, p.floats * sizeof(float), loom_allreduce_tag(a, w, step, piece));
+}
+
 static inline int loom_allreduce_post_all(const struct loom_allreduce *a, uint32_t workers, loom_ref global,
 					  const struct loom_trigger *trigger, loom_allreduce_poster *late, void *to,
 					  struct loom_error *err)
@@ -203,12 +246,18 @@ static inline int loom_allreduce_post_all(const struct loom_allreduce *a, uint32
 	for (uint32_t input = 0; input < inputs; input++)
 		for (uint32_t step = 0; step < a->steps; step++)
 			for (uint32_t piece = 0; piece < a->pieces; piece++)
-				for (uint32_t w = 0; w < workers && !rc &&
-						     loom_allreduce_peer(a, a->rank, step, 0) != LOOM_ALLREDUCE_NONE;
-				     w++) {
+				for (uint32_t w = 0; w < workers && !rc && loom_allreduce_fires(a, step); w += a->share) {
 					struct loom_trigger_post post =
 					    loom_allreduce_post_of(a, workers, global, w, step, piece, input);
-					rc = late ? late(to, &post, err) : loom_net_post(trigger, &post, err);
+					if (a->two_sided) {
+						struct loom_trigger_post receive = loom_allreduce_receive_of(
+						    a, workers, global, w, step, piece, input, &post);
+						loom_net_send(&post);
+						if (loom_allreduce_peer(a, a->rank, step, 1) != LOOM_ALLREDUCE_NONE)
+							rc = loom_net_post(trigger, &receive, err);
+					}
+					if (!rc && loom_allreduce_peer(a, a->rank, step, 0) != LOOM_ALLREDUCE_NONE)
+						rc = late ? late(to, &post, err) : loom_net_post(trigger, &post, err);
 				}
 	return rc;
 }
@@ -223,10 +272,11 @@ static inline int loom_allreduce_wire(struct loom_allreduce *a, const struct loo
 {
 	int reaches = LOOM_HAS(trigger->ops, reach), rc = 0;
 	uint64_t *base = (uint64_t *)((char *)view->global + a->base_at);
-	if (a->algorithm == LOOM_ALLREDUCE_AUTO && reaches && !a->late_at) {
+	if (a->algorithm == LOOM_ALLREDUCE_AUTO && reaches && !a->late_at && !a->two_sided) {
 		a->algorithm = loom_allreduce_fastest(a, layout);
 		loom_allreduce_cut(a, a->algorithm, 0);
 		a->slice = a->floats / a->group / layout->workers;
+		a->share = 1;
 	} else if (a->algorithm == LOOM_ALLREDUCE_AUTO) {
 		a->algorithm = a->group == a->ranks ? LOOM_ALLREDUCE_RING : LOOM_ALLREDUCE_HALVING;
 	}

@@ -26,6 +26,16 @@
 #define LOOM_NET_CALL_TOGETHER(op, ...) 0
 #endif
 
+/* Computes until a time of the clock. Under virtual time each read of the clock is an event, and between two of them the
+ * worker reads `bytes` bytes. */
+LOOM_FN void loom_net_compute(struct loom_ctx *c, uint64_t until, uint64_t bytes)
+{
+	while (loom_clock_ns(c) < until && !loom_stopped(c)) {
+		loom_stream(c, bytes);
+		loom_pause(c);
+	}
+}
+
 /* Handshake of one worker with the host thread that makes posts late (late_posts.h). */
 struct loom_net_late {
 	uint64_t fired;  /* number of fires of the worker, which writes it */
@@ -33,14 +43,15 @@ struct loom_net_late {
 	uint64_t pad[6];
 };
 
-LOOM_FN int loom_net_await_word(struct loom_ctx *c, const struct loom_net_late *late, uint32_t index, uint64_t n,
-				int completed)
+/* Collective over lanes. Returns 1 when arrival word `index` has been notified `n` times. Returns 0 if the run was
+ * stopped, or if the network has failed; in the second case it ends the run with an error. */
+LOOM_FN int loom_net_await_late(struct loom_ctx *c, const struct loom_net_late *late, uint32_t index, uint64_t n)
 {
 	enum { NOT_YET, ARRIVED, STOPPED };
 	uint32_t over = NOT_YET;
 	loom_set_state(c, LOOM_STATE_MESSAGE);
 	if (LOOM_NET_TOGETHER(c, await_together)) {
-		int rc = late || completed ? 0 : LOOM_NET_CALL_TOGETHER(await_together, c, index, n);
+		int rc = late ? 0 : LOOM_NET_CALL_TOGETHER(await_together, c, index, n);
 		if (rc < 0 && rc != LOOM_EINTR && c->lane == 0)
 			loom_worker_fail(c, rc, index);
 		if (rc)
@@ -50,8 +61,7 @@ LOOM_FN int loom_net_await_word(struct loom_ctx *c, const struct loom_net_late *
 	}
 	if (c->lane < LOOM_WAVE)
 		for (uint32_t polls = 1;; polls++) {
-			int64_t seen = completed ? LOOM_CALL(trigger, completed, c, index)
-						 : LOOM_CALL(trigger, arrived, c, index);
+			int64_t seen = LOOM_CALL(trigger, arrived, c, index);
 			/* Check only rarely. On a GPU, work between two polls adds to the time from poll to poll. */
 			int check = polls % 16 == 0;
 			int64_t failed = check && late ? (int64_t)loom_load_relaxed_sys(&late->failed) : 0;
@@ -68,19 +78,6 @@ LOOM_FN int loom_net_await_word(struct loom_ctx *c, const struct loom_net_late *
 	/* After this call, which is also a barrier, all lanes may read the data that arrived. The lanes of a wave have
 	 * already agreed. */
 	return (LOOM_WAVE > 1 ? over : loom_word_from_lane0(c, over)) == ARRIVED;
-}
-
-/* Collective over lanes. Returns 1 when arrival word `index` has been notified `n` times. Returns 0 if the run was
- * stopped, or if the network has failed; in the second case it ends the run with an error. */
-LOOM_FN int loom_net_await_late(struct loom_ctx *c, const struct loom_net_late *late, uint32_t index, uint64_t n)
-{
-	return loom_net_await_word(c, late, index, n, 0);
-}
-
-/* Waits like loom_net_await_late(), but until n operations (receives) have completed in completion slot `index`. */
-LOOM_FN int loom_net_await_completed(struct loom_ctx *c, uint32_t index, uint64_t n)
-{
-	return loom_net_await_word(c, (const struct loom_net_late *)0, index, n, 1);
 }
 
 /* Collective over lanes, and a barrier of these lanes. Returns 1 if arrival word `index` was notified `n` times, else

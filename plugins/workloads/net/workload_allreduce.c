@@ -5,10 +5,9 @@
 #include "late_posts.h"
 
 struct allreduce_opts {
-	uint64_t bytes, piece, rounds;
-	int64_t root;
+	uint64_t bytes, piece, rounds, least;
 	uint32_t order, algorithm, group;
-	uint8_t chain;
+	uint8_t chain, two_sided;
 };
 
 static const struct loom_opt allreduce_rows[] = {
@@ -19,14 +18,12 @@ static const struct loom_opt allreduce_rows[] = {
 	LOOM_OPT(struct allreduce_opts, rounds, LOOM_OPT_U64, "1",
 			 "Executions of oneshot, twoshot or pull in one sample; round_ns is then the time of one in "
 			 "a kernel.", .min = 1, .max = 1e9),
-	LOOM_OPT(struct allreduce_opts, root, LOOM_OPT_I64, "-1",
-			 "Rank whose vector all ranks get: a broadcast, made as a sum to which the other ranks "
-			 "contribute -0. -1: a sum.", .min = -1, .max = 65535),
 	LOOM_OPT(struct allreduce_opts, piece, LOOM_OPT_SIZE, "4MiB",
 			 "Size of the pieces in which a worker's slices are sent, at most 64 of them. Pieces overlap "
 			 "sums with transfers if both have cores; each takes an operation.",
 			 .min = 4, .max = 1ull << 36),
 	NET_ORDER_ROW(struct allreduce_opts, order),
+	LOOM_NET_TWO_SIDED_ROW(struct allreduce_opts),
 	LOOM_OPT(struct allreduce_opts, chain, LOOM_OPT_BOOL, "no",
 			 "Whether each arrival triggers the next step, with atomic adds of the network, so that "
 			 "workers fire only the first step. Pieces must then be as small as the provider's atomics."),
@@ -40,11 +37,12 @@ static struct allreduce_job shape_of(const void *self, const struct loom_layout 
 {
 	const struct workload *w = self;
 	const struct allreduce_opts *o = w->opts;
-	uint32_t algorithm = o->chain ? LOOM_ALLREDUCE_RING : o->algorithm;
-	struct allreduce_job j = {.vector =
-				      loom_allreduce_shape(w->host, layout, algorithm, o->group, o->bytes, o->piece),
-				  .rounds = o->rounds,
-				  .root = o->root};
+	struct loom_allreduce_how how = LOOM_ALLREDUCE_HOW(o, o->bytes, .two_sided = o->two_sided);
+	how.piece = o->piece;
+	how.least = o->order == NET_POST_FIRST && !o->chain ? o->least : 0;
+	how.algorithm = o->chain ? LOOM_ALLREDUCE_RING : o->algorithm;
+	struct allreduce_job j = {
+	    .vector = loom_allreduce_shape(w->host, layout, &how), .rounds = o->rounds};
 	uint64_t late = sizeof(j) + layout->workers * sizeof(struct loom_net_late);
 	j.vector.chain = o->chain;
 	j.vector.late_at = o->order != NET_POST_FIRST ? sizeof(j) : 0;
@@ -59,15 +57,16 @@ static int allreduce_check(const struct loom_host *host, const void *opts, struc
 		return LOOM_REFUSE(host, err, o->chain ? "chain" : "order",
 				 "%s: oneshot, twoshot and pull post nothing: choose algorithm = ring",
 				 o->chain ? "chain = yes" : "order");
+	if (o->two_sided && (o->algorithm > LOOM_ALLREDUCE_LEVELS || o->chain || o->order != NET_POST_FIRST))
+		return LOOM_REFUSE(host, err, "two_sided",
+				   "two_sided = yes: receives are posted first, for puts of ring, halving or levels: set chain = no, "
+				   "order = post-first, and one of these algorithms");
 	if (o->chain && o->algorithm > LOOM_ALLREDUCE_RING)
 		return LOOM_REFUSE(host, err, "chain",
 				 "chain = yes: additions of several ranks to one vector would come in any order: choose algorithm = ring");
 	if (o->rounds > 1 && o->algorithm && o->algorithm <= LOOM_ALLREDUCE_LEVELS)
 		return LOOM_REFUSE(host, err, "rounds", "rounds = %llu: posts are made once in a sample: choose "
 				 "algorithm = oneshot, twoshot or pull", (unsigned long long)o->rounds);
-	if (o->root >= 0 && o->rounds > 1)
-		return LOOM_REFUSE(host, err, "rounds", "rounds = %llu: a broadcast (root) is made once in a sample",
-				 (unsigned long long)o->rounds);
 	if (o->chain && o->order == NET_FIRE_FIRST)
 		return LOOM_REFUSE(host, err, "order",
 				 "order = fire-first: with chain = yes arrivals fire most operations, for which no host can "
@@ -77,10 +76,6 @@ static int allreduce_check(const struct loom_host *host, const void *opts, struc
 
 static int allreduce_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
-	const struct allreduce_opts *o = opts;
-	if (o->root >= (int64_t)loom_net_ranks(host))
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "root = %lld: there are %u ranks, the last is %u",
-				 (long long)o->root, loom_net_ranks(host), loom_net_ranks(host) - 1);
 	return workload_create(host, opts, sizeof(struct late_workload), self, err);
 }
 
@@ -137,15 +132,7 @@ static int allreduce_verify(void *self, const struct loom_layout *layout, const 
 	const struct allreduce_job *j = view->global;
 	const struct loom_allreduce *a = &j->vector;
 	uint64_t shifted = (j->rounds - 1) * a->stride % a->cycle / sizeof(float), took = 0;
-	const float *got = (const float *)((const char *)j + (loom_allreduce_posts(a) ? a->input_at : a->sum_at));
-	int rc =
-	    j->root >= 0 ? 0 : loom_allreduce_compare(a, w->host, layout, j, j->rounds - 1, shifted, a->floats, err);
-	for (uint64_t i = 0; i < a->floats && j->root >= 0 && !rc; i++)
-		if (got[i] != loom_allreduce_element(i, (uint32_t)j->root))
-			rc = LOOM_FAIL(w->host, err, LOOM_EWRONG,
-				       "broadcast: element %llu on rank %u is %.9g instead of %.9g",
-				       (unsigned long long)i, a->rank, (double)got[i],
-				       (double)loom_allreduce_element(i, (uint32_t)j->root));
+	int rc = loom_allreduce_compare(a, w->host, layout, j, j->rounds - 1, shifted, a->floats, err);
 	if (rc)
 		return rc;
 	w->host->metric(w->host, report, "vector_bytes", "B", LOOM_BETTER_NONE,

@@ -11,8 +11,7 @@
 struct allreduce_job {
 	struct loom_allreduce vector;
 	uint64_t rounds;
-	int64_t root; /* root of a broadcast; -1: a sum */
-	uint64_t pad[6];
+	uint64_t pad[7];
 };
 
 /* A worker's own block. */
@@ -32,8 +31,6 @@ LOOM_FN void workload_allreduce_kernel(struct loom_ctx *c)
 		going = loom_allreduce_await_signals(c, a, 1, 1, 1);
 	}
 	uint64_t begin = loom_clock_ns(c);
-	if (copy.root >= 0)
-		loom_allreduce_broadcast(c, a, 0, (uint32_t)copy.root);
 	for (; going && copy.rounds > at.round; at.round++, at.step = 0)
 		going = loom_allreduce_finish(c, a, &at, 1);
 	loom_barrier_lanes(c);

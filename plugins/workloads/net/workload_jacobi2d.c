@@ -15,6 +15,7 @@ static struct {
 
 struct jacobi_opts {
 	uint64_t n, local, sweeps;
+	uint8_t two_sided;
 };
 
 static const struct loom_opt jacobi_rows[] = {
@@ -24,6 +25,7 @@ static const struct loom_opt jacobi_rows[] = {
 			 "Rows and columns of the part of each rank, in place of n, for 1, 4, 9 ... ranks. 0: n counts.",
 			 .max = 65536),
 	LOOM_OPT(struct jacobi_opts, sweeps, LOOM_OPT_U64, "100", "Sweeps over the grid.", .min = 1, .max = 1e9),
+	LOOM_NET_TWO_SIDED_ROW(struct jacobi_opts),
 	{.name = NULL},
 };
 
@@ -145,9 +147,9 @@ static int jacobi_init(void *self, const struct loom_layout *layout, const struc
 static int jacobi_wire(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		       loom_ref global, const struct loom_trigger *trigger, struct loom_error *err)
 {
+	const struct jacobi_opts *o = ((const struct workload *)self)->opts;
 	struct jacobi *j = view->global;
 	int rc = 0;
-	(void)self;
 	for (uint32_t side = 0; side < JACOBI_SIDES; side++) {
 		uint64_t workers = 0; /* workers at this edge, which fire */
 		for (uint32_t w = 0; w < layout->workers; w++)
@@ -157,6 +159,7 @@ static int jacobi_wire(void *self, const struct loom_layout *layout, const struc
 			uint32_t opposite = side ^ 1;
 			const char *from = (const char *)jacobi_edge(j, j, parity, 0, side);
 			const char *to = (const char *)jacobi_edge(j, j, parity, 1, opposite);
+			const char *in = (const char *)jacobi_edge(j, j, parity, 1, side);
 			struct loom_trigger_post post = {
 				.tag = JACOBI_TAG(side),
 				.threshold = workers * (parity + 1),
@@ -167,7 +170,14 @@ static int jacobi_wire(void *self, const struct loom_layout *layout, const struc
 				.remote = global + (uint64_t)(to - (const char *)j),
 				.bytes = (side <= JACOBI_SOUTH ? j->cols : j->rows) * sizeof(double),
 				.notify = JACOBI_ARRIVAL(opposite)};
-			rc = loom_net_post(trigger, &post, err);
+			struct loom_trigger_post receive = loom_net_receive(
+			    &post, global + (uint64_t)(in - (const char *)j), post.bytes, JACOBI_ARRIVAL(side));
+			if (o->two_sided) {
+				loom_net_send(&post);
+				rc = loom_net_post(trigger, &receive, err);
+			}
+			if (!rc)
+				rc = loom_net_post(trigger, &post, err);
 		}
 	}
 	return rc;

@@ -4,7 +4,7 @@
 #include "late_posts.h"
 
 struct pingpong_opts {
-	uint64_t rounds, bytes;
+	uint64_t rounds, bytes, compute;
 	uint32_t order;
 	uint8_t kernel, two_sided, counted;
 };
@@ -16,8 +16,9 @@ static const struct loom_opt pingpong_rows[] = {
 	LOOM_OPT(struct pingpong_opts, kernel, LOOM_OPT_BOOL, "no",
 		 "Whether each message is a kernel of its own, modelled by the device's launch_cost and teardown_cost. "
 		 "On a GPU with kernels = launched each message is a kernel in any case."),
-	LOOM_OPT(struct pingpong_opts, two_sided, LOOM_OPT_BOOL, "no",
-		 "Whether messages are sent to receives that the target has posted, as with MPI, in place of puts."),
+	LOOM_OPT(struct pingpong_opts, compute, LOOM_OPT_TIME, "0",
+		 "Time that a kernel takes before it writes its message.", .max = 1e9),
+	LOOM_NET_TWO_SIDED_ROW(struct pingpong_opts),
 	LOOM_OPT(struct pingpong_opts, counted, LOOM_OPT_BOOL, "no",
 		 "Whether all workers fire each message, whose threshold is their number. The last fire is that of the "
 		 "worker that writes the message."),
@@ -36,8 +37,6 @@ static int pingpong_check(const struct loom_host *host, const void *opts, struct
 	if (o->bytes % 8)
 		return LOOM_REFUSE(host, err, "bytes", "bytes = %llu: not a multiple of 8",
 				 (unsigned long long)o->bytes);
-	if (o->two_sided && o->counted)
-		return LOOM_REFUSE(host, err, "counted", "counted = yes: a receive has no threshold: set two_sided = no");
 	if (o->two_sided && o->order != NET_POST_FIRST)
 		return LOOM_REFUSE(host, err, "order",
 				   "order: with two_sided = yes receives are posted first: choose order = post-first");
@@ -62,7 +61,7 @@ static struct pingpong shape_of(const void *self)
 			     .rank = loom_net_rank(w->host),
 			     .ranks = loom_net_ranks(w->host),
 			     .kernel = o->kernel,
-			     .two_sided = o->two_sided,
+			     .compute_ns = o->compute,
 			     .counted = o->counted,
 			     .late = o->order != NET_POST_FIRST};
 	p.from_at = loom_net_line(sizeof(p));
@@ -100,10 +99,6 @@ static int pingpong_wire(void *self, const struct loom_layout *layout, const str
 	struct pingpong *p = view->global;
 	int once = o->order != NET_POST_FIRST; /* 1: one post per message; 0: one post, which re-arms */
 	uint32_t posts = once ? (uint32_t)p->rounds : 1;
-	if (o->two_sided && layout->device[0].kind == LOOM_ON_GPU && !LOOM_HAS(layout, clock))
-		return LOOM_FAIL(i->workload.host, err, LOOM_ENOTSUP,
-				 "two_sided = yes: a GPU's kernels await arrivals, and a receive has none: choose CPU or "
-				 "simulated devices, or two_sided = no");
 	uint64_t fires = o->counted ? layout->device[0].workers : 1;
 	int rc = late_workload_wire(i, layout, trigger, o->order, posts, 1, err);
 	struct loom_trigger_post post = {.tag = PINGPONG_TAG,
@@ -116,24 +111,15 @@ static int pingpong_wire(void *self, const struct loom_layout *layout, const str
 					 .slot = PINGPONG_SLOT,
 					 .notify = PINGPONG_ARRIVAL,
 					 .paired = !once && !o->two_sided};
-	struct loom_trigger_post receive = {.tag = PINGPONG_RECEIVE_TAG,
-					    .op = LOOM_NET_RECV,
-					    .local = post.remote,
-					    .bytes = post.bytes,
-					    .match = PINGPONG_TAG,
-					    .slot = PINGPONG_RECEIVED};
-	if (o->two_sided) {
-		post.op = LOOM_NET_SEND;
-		post.match = PINGPONG_TAG;
-		post.remote = post.notify = 0;
-	}
-	/* The first receive is posted immediately, each later one when the worker fires its tag. One buffer is
-	 * enough, because the next message comes only after the worker has read this one. */
-	if (o->two_sided && !rc)
+	/* The first receive starts immediately, and each one starts the next. One buffer is enough, because the next
+	 * message comes only after the worker has read this one. */
+	struct loom_trigger_post receive =
+	    loom_net_receive(&(struct loom_trigger_post){.tag = PINGPONG_RECEIVE_TAG}, post.remote, post.bytes, post.notify);
+	receive.chain = PINGPONG_RECEIVE_TAG;
+	for (; receive.threshold < 2 && o->two_sided && !rc; receive.threshold++, receive.rearm = 1)
 		rc = loom_net_post(trigger, &receive, err);
-	receive.threshold = receive.rearm = 1;
-	if (o->two_sided && !rc)
-		rc = loom_net_post(trigger, &receive, err);
+	if (o->two_sided)
+		loom_net_send(&post);
 	for (uint32_t k = 0; k < posts && !rc; k++) {
 		post.threshold = (k + 1) * fires;
 		rc = late_posts_add(i->poster, &post, err);

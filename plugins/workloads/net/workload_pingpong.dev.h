@@ -11,8 +11,7 @@
 #define PINGPONG_TAG 1u
 #define PINGPONG_ARRIVAL 1u
 #define PINGPONG_SLOT 1u
-#define PINGPONG_RECEIVED 2u /* slot in which receives complete */
-#define PINGPONG_RECEIVE_TAG 2u
+#define PINGPONG_RECEIVE_TAG 2u /* the tag by which a receive that has ended starts the next one */
 
 /* Times of one message, by this rank's clock. */
 struct pingpong_times {
@@ -35,7 +34,7 @@ struct pingpong {
 	uint64_t wrong; /* number of wrong words received */
 	uint64_t from_at, to_at, times_at;
 	uint64_t launch_ns;
-	uint64_t two_sided; /* 1: messages are sent and received, not put */
+	uint64_t compute_ns; /* time that a kernel takes before it writes its message */
 	uint64_t sent; /* if `counted`: number of messages that worker 0 has fired */
 	uint32_t counted, pad0; /* `counted`: 1 if all workers fire each message */
 	uint64_t pad[4];
@@ -115,12 +114,12 @@ LOOM_FN int pingpong_step(struct loom_ctx *c, const struct pingpong *p, uint64_t
 			arrival->back = back;
 			arrival->visible = visible;
 		}
-		if (p->two_sided && arrived < p->rounds && !loom_net_fire(c, PINGPONG_RECEIVE_TAG))
-			return 0;
 	}
 	if (n == p->rounds)
 		return 1;
 	uint64_t begin = p->kernel ? pingpong_now(c) : 0;
+	if (p->compute_ns)
+		loom_net_compute(c, loom_clock_ns(c) + p->compute_ns, 64);
 	pingpong_fill(c, p, n);
 	uint64_t fire = pingpong_now(c);
 	if (!loom_net_fire_late(c, pingpong_late(c, p), PINGPONG_TAG))
@@ -151,12 +150,6 @@ LOOM_FN int pingpong_count(struct loom_ctx *c, uint64_t n)
 	return loom_from_lane0(c, stopped) == 0 && loom_net_fire(c, PINGPONG_TAG);
 }
 
-LOOM_FN int pingpong_await(struct loom_ctx *c, const struct pingpong *p, uint64_t arrived)
-{
-	return p->two_sided ? loom_net_await_completed(c, PINGPONG_RECEIVED, arrived)
-			    : loom_net_await_late(c, pingpong_late(c, p), PINGPONG_ARRIVAL, arrived);
-}
-
 /* Worker 0 sends and receives. The other workers of its device take part in the ends of kernels, and fire if
  * `counted` is set. */
 LOOM_FN void workload_pingpong_kernel(struct loom_ctx *c)
@@ -164,7 +157,8 @@ LOOM_FN void workload_pingpong_kernel(struct loom_ctx *c)
 	struct pingpong copy = LOOM_NET_HEAD(c, struct pingpong), *p = &copy;
 	for (uint64_t n = 0, steps = pingpong_steps(p); c->device == 0 && n < steps; n++) {
 		uint64_t arrived = pingpong_arrived(p, n);
-		if (c->worker == 0 && arrived > 0 && !pingpong_await(c, p, arrived))
+		if (c->worker == 0 && arrived > 0 &&
+		    !loom_net_await_late(c, pingpong_late(c, p), PINGPONG_ARRIVAL, arrived))
 			return;
 		if (c->worker == 0 && !pingpong_step(c, p, n))
 			return;

@@ -29,8 +29,9 @@ static const struct job {
 
 struct replay_opts {
 	uint32_t job, algorithm, group;
-	uint64_t steps, most, latency;
+	uint64_t steps, most, least, latency;
 	double rate;
+	uint8_t two_sided;
 };
 
 static const char *const names[] = {"alexnet", "an4_lstm", "cifar", "large_synth", "mnist_conv", "mnist_hidden", NULL};
@@ -45,6 +46,7 @@ static const struct loom_opt replay_rows[] = {
 			 "factor.",
 			 .min = 4, .max = 1ull << 32),
 	LOOM_ALLREDUCE_ROWS(struct replay_opts),
+	LOOM_NET_TWO_SIDED_ROW(struct replay_opts),
 	LOOM_OPT(struct replay_opts, latency, LOOM_OPT_TIME, "5us",
 			 "Time of one message in the network of a host-driven job, whose bandwidth is `rate`. Before "
 			 "each allreduce the job computes for so long that on this network it would be blocked for the "
@@ -67,7 +69,8 @@ static struct replay shape_of(const void *self, const struct loom_layout *layout
 		struct replay_tensor *t = &r.tensor[r.tensors];
 		uint64_t bytes = job->floats[r.tensors] * sizeof(float);
 		bytes = bytes < o->most ? bytes : o->most;
-		t->sum = loom_allreduce_shape(w->host, layout, o->algorithm, o->group, bytes, LOOM_ALLREDUCE_PIECE);
+		t->sum = loom_allreduce_shape(w->host, layout,
+					      &LOOM_ALLREDUCE_HOW(o, bytes, .two_sided = o->two_sided));
 		*end = loom_allreduce_place(&t->sum, layout, *end, tag, 2, 0);
 		tag += t->sum.tags;
 		double message = (double)o->latency + 1e9 * (double)bytes / t->sum.ranks / o->rate;

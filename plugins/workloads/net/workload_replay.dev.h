@@ -54,10 +54,7 @@ LOOM_FN void workload_replay_kernel(struct loom_ctx *c)
 		struct loom_allreduce_at at = {n / tensors, 0, 0};
 		uint64_t until = loom_clock_ns(c) + copy.gap_ns;
 		replay_fill(c, &copy.sum, at.round, n % tensors);
-		while (loom_clock_ns(c) < until && !loom_stopped(c)) {
-			loom_stream(c, 4096); /* under virtual time each read of the clock is an event */
-			loom_pause(c);
-		}
+		loom_net_compute(c, until, 4096);
 		uint64_t from = loom_clock_ns(c);
 		if (!loom_allreduce_finish(c, &copy.sum, &at, 1))
 			return;

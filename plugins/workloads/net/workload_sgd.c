@@ -18,12 +18,12 @@
 
 struct sgd_opts {
 	uint32_t inputs, layers, width, classes, batch, batches, algorithm, group;
-	uint64_t steps, checked;
+	uint64_t steps, checked, least;
 	double rate, accuracy;
 	uint32_t precision;
 	uint8_t overlap, unused[3];
 };
-_Static_assert(sizeof(struct sgd_opts) == 72, "solve() compares the bytes of the struct, so it has no padding");
+_Static_assert(sizeof(struct sgd_opts) == 80, "solve() compares the bytes of the struct, so it has no padding");
 enum { SGD_FLOAT, SGD_TF32X3, SGD_TF32 };
 
 static const char *const precisions[] = {"float", "tf32x3", "tf32", NULL};
@@ -169,11 +169,11 @@ static struct sgd shape_of(const void *self, const struct loom_layout *layout, u
 		l->weight_at = take(&at, bytes + SGD_SPARE * l->cols * sizeof(float));
 		l->out_at = take(&at, ((uint64_t)o->batch + SGD_SPARE) * l->width * sizeof(float));
 		l->back_at = take(&at, ((uint64_t)o->batch + SGD_SPARE) * l->width * sizeof(float));
-		uint32_t algorithm = loom_net_ranks(w->host) > 1
-					 ? o->algorithm
-					 : LOOM_ALLREDUCE_RING; /* the sum over a single rank is its input */
 		uint64_t summed = (uint64_t)summed_rows(o, w->host, layout, l) * l->cols * sizeof(float);
-		s.sum[i] = loom_allreduce_shape(w->host, layout, algorithm, o->group, summed, LOOM_ALLREDUCE_PIECE);
+		struct loom_allreduce_how how = LOOM_ALLREDUCE_HOW(o, summed);
+		if (loom_net_ranks(w->host) == 1)
+			how.algorithm = LOOM_ALLREDUCE_RING; /* the sum over a single rank is its input */
+		s.sum[i] = loom_allreduce_shape(w->host, layout, &how);
 		*all = loom_allreduce_place(&s.sum[i], layout, *all, tag, 2, 0);
 		tag += s.sum[i].tags;
 	}

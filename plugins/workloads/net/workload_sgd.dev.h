@@ -882,11 +882,11 @@ LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct loom_allredu
 	LOOM_NO_UNROLL
 	for (uint32_t part = 0; part < parts; part++) {
 		if (part < runs)
-			SGD_PRODUCT(c, s, SGD_GRADIENT, i, n, posts ? (a->rank + runs - part) % runs : part, runs);
+			SGD_PRODUCT(c, s, SGD_GRADIENT, i, n, posts ? loom_allreduce_order(a, part) : part, runs);
 		else
 			SGD_PRODUCT(c, s, SGD_BACK, i, n, part - runs, polls);
 		if (s->overlap && posts)
-			sgd_poll(c, s, at, i, part + 1 >= runs ? ~0u : part + 1);
+			sgd_poll(c, s, at, i, part + 1 >= runs ? ~0u : (part + 1) / loom_allreduce_units(a));
 		else if (s->overlap && part + 1 == runs)
 			loom_allreduce_go(c, a, &at[i], 1, 0);
 	}
