@@ -59,7 +59,9 @@ LOOM_FN uint64_t sched_static_run_initial(struct loom_ctx *c)
 	const struct loom_task *task = &c->initial[from];
 	const struct sched_lane *q = sched_lane(c);
 	const int one = c->lanes == 1;
+#ifdef LOOM_DEVICE_COMPILE
 	sched_word first = 0, last = 0; /* of the next task; its other words are in the same sectors of memory */
+#endif
 
 	for (uint64_t n = 0; n < share; n++, task += step) {
 		if (one ? loom_stopped(c)
@@ -67,13 +69,15 @@ LOOM_FN uint64_t sched_static_run_initial(struct loom_ctx *c)
 			return n + drained;
 		if (task->affinity && !sched_own_allows(c, task))
 			return n + drained;
-		/* A GPU's worker loads the next task while it runs this one. The load takes half a microsecond. */
+#ifdef LOOM_DEVICE_COMPILE
+		/* The worker loads the next task while it runs this one. The load takes half a microsecond. */
 		LOOM_COMPUTED(first);
 		LOOM_COMPUTED(last);
-		if (!one && n + 1 < share) {
+		if (n + 1 < share) {
 			first = ((const sched_word *)(task + step))[0];
 			last = ((const sched_word *)(task + step))[SCHED_WORDS - 1];
 		}
+#endif
 		if (n == sample && LOOM_TRACE_OF(c))
 			sample = loom_trace_task(c, sample, task);
 		else
