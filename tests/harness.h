@@ -17,7 +17,7 @@ struct harness_params {
 	const char *workload, *workload_opts; /* NULL selects the test's own tasks, in the fields below */
 	loom_task_fn *const *task;            /* `tasks` functions; the index of a function is its tag */
 	const struct loom_task *initial;      /* `initials` tasks, which harness_open() copies */
-	uint64_t initials;
+	uint64_t initials, costs;	       /* costs: enum loom_costs */
 	uint32_t tasks;
 	uint32_t workers, lanes; /* the number of all workers, and of the lanes of each (0 means 1) */
 	uint32_t second_kind; /* LOOM_ON_GPU if the second device behaves like a GPU, 0 if it is a CPU */
@@ -35,7 +35,6 @@ struct harness {
 	struct harness_params p;
 	struct loom__rig rig;
 	loom_task_fn *task[16];
-	uint64_t *costs; /* the costs of the initial tasks, to which layout.costs points */
 	double seconds; /* the time of the last harness_run() */
 };
 
@@ -49,8 +48,6 @@ FAKE_FN void harness_close(struct harness *h)
 {
 	if (h)
 		loom__rig_close(&h->rig);
-	if (h)
-		free(h->costs);
 	free(h);
 }
 
@@ -79,14 +76,7 @@ FAKE_FN int harness_furnish(struct harness *h, struct loom_error *err)
 	r->want.tasks = dev->count;
 	for (uint32_t i = 0; i < dev->count; i++)
 		h->task[i] = dev->task[i].fn;
-	rc = w->tasks(part->self, &r->layout, &part->view, loom__rig_ref(r, part->view.global), r->initial, err);
-	if (rc || !LOOM_HAS(w, cost))
-		return rc;
-	h->costs = calloc(r->layout.initial_tasks, sizeof(*h->costs));
-	for (uint64_t i = 0; i < r->layout.initial_tasks; i++)
-		h->costs[i] = w->cost(part->self, &r->layout, &r->initial[i]);
-	r->layout.costs = h->costs;
-	return 0;
+	return w->tasks(part->self, &r->layout, &part->view, loom__rig_ref(r, part->view.global), r->initial, err);
 }
 
 /* Returns NULL and fills *err if a plug-in rejects the parameters. */
@@ -100,6 +90,7 @@ FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom
 				      .noncoherent = p->noncoherent,
 				      .seed = p->seed,
 				      .initial_tasks = p->initials,
+				      .costs = p->costs,
 				      .counts = 1,
 				      .one_view = 1,
 				      .dirty = 1u << LOOM_SCHED, /* schedulers must initialise their memory */

@@ -34,25 +34,26 @@ static inline uint64_t sched_pool_head_bytes(const struct sched_config *options,
 	return of_device == sched_noncoherent(layout) ? sizeof(struct sched_pool) + 4ull * options->backlog : 0;
 }
 
-static inline void sched_pool_reset(struct sched_pool *p, uint64_t room)
+static inline void sched_pool_reset(struct sched_pool *p, uint64_t room, uint64_t gap)
 {
 	/* Clears the `ready` words of slots that the last sample reserved. No other words can be set. */
 	uint64_t used = p->room == room && p->tail < room ? p->tail : room;
 	memset(p + 1, 0, used * sizeof(uint32_t));
-	*p = (struct sched_pool){.room = room, .slots_at = SCHED_POOL_SLOTS_AT(room)};
+	*p = (struct sched_pool){.room = room, .slots_at = SCHED_POOL_SLOTS_AT(room) + gap};
 }
 
-/* Initialises the pool of the stack, or the pools of non-coherent devices. Called after sched_own_init(). */
+/* Initialises the pool of the stack, or the pools of non-coherent devices. Called after sched_own_init(). gap: bytes before the
+ * slots of each pool that are the scheduler's, a multiple of 64. */
 static inline void sched_pool_init(const struct sched_config *options, const struct loom_layout *layout,
-				   const struct loom_view *view)
+				   const struct loom_view *view, uint64_t gap)
 {
 	if (!sched_noncoherent(layout))
-		sched_pool_reset((struct sched_pool *)((struct sched_common *)view->global + 1), options->backlog);
+		sched_pool_reset((struct sched_pool *)((struct sched_common *)view->global + 1), options->backlog, gap);
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		struct sched_site *site = view->device[d];
-		site->more_at = sched_pool_device_bytes(options, layout);
+		site->more_at = sched_pool_device_bytes(options, layout) + (sched_noncoherent(layout) ? gap : 0);
 		if (sched_noncoherent(layout))
-			sched_pool_reset((struct sched_pool *)(site + 1), options->backlog);
+			sched_pool_reset((struct sched_pool *)(site + 1), options->backlog, gap);
 	}
 }
 

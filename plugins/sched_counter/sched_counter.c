@@ -74,7 +74,7 @@ static int sched_counter_init(void *self, const struct loom_layout *layout, cons
 	(void)err;
 	*common = (struct sched_common){.cfg = sched_own_config(&s->cfg, layout)};
 	sched_own_init(&common->cfg, layout, view, sizeof(struct sched_own_list));
-	sched_pool_init(&s->cfg, layout, view);
+	sched_pool_init(&s->cfg, layout, view, 0);
 	return 0;
 }
 

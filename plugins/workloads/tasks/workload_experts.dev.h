@@ -16,12 +16,10 @@
 #ifndef LOOM_DEVICE_COMPILE
 #include <gpuloom/sched.h>
 
+#include "pieces.dev.h"
 #include "task.dev.h"
 #include "tile.dev.h"
 #endif
-
-/* Tags. */
-enum { EXPERTS_TILE, EXPERTS_OPEN };
 
 #define EXPERTS_BLOCK_MAX 32u
 
@@ -33,8 +31,7 @@ struct experts {
 	uint32_t rows, block;  /* upper limits on the rows and the slots of a task */
 	uint32_t bfloat, noncoherent;
 	uint32_t pad0;
-	uint64_t first_slot_at; /* [experts + 1] uint32_t: index in `order` of an expert's first slot */
-	uint64_t first_block_at; /* [experts] uint32_t: index of an expert's first block */
+	uint64_t first_slot_at; /* [experts + 1] uint32_t: index in `order` of an expert's first slot (pieces.dev.h) */
 	uint64_t order_at;	/* [tokens * top] uint32_t: slots by expert; slot / top is the token */
 	uint64_t weight_at;	/* [tokens * top] float: weight of each slot */
 	uint64_t pending_at;	/* [blocks][2] uint64_t: number of tiles of each product that have not ended */
@@ -46,7 +43,7 @@ struct experts {
 	uint64_t result_at;	/* [slots by expert][dim] float */
 	uint64_t place_at;	/* [tokens * top] uint32_t: index in `order` of each slot */
 	uint64_t out_at;	/* [tokens][dim] float */
-	uint64_t pad[6];
+	uint64_t pad[7];
 };
 
 #define EXPERTS_AT(r, type, what) ((type *)((char *)(r) + (r)->what##_at))
@@ -61,7 +58,7 @@ LOOM_FN uint32_t experts_tiles(const struct experts *r, uint32_t rows)
 	return (rows + r->rows - 1) / r->rows;
 }
 
-/* The parameters of a task, decoded. */
+/* The parameters of a task, decoded. If `slots` is 0, the task has nothing to do. */
 struct experts_task {
 	const uint16_t *weights; /* weights of the task's first row */
 	const float *from;	 /* vectors of tokens in the first product, of places in the second */
@@ -84,6 +81,13 @@ LOOM_FN struct experts_task experts_task_of(struct experts *r, const struct loom
 	w.place = (uint32_t)t->param[2];
 	w.slots = (uint32_t)(t->param[2] >> 32);
 	w.block = (uint32_t)t->param[3];
+	if (!w.slots) { /* the host did not know the routing, and has only numbered the blocks */
+		const uint32_t *start = EXPERTS_AT(r, const uint32_t, first_slot);
+		w.expert = pieces_row(start, r->experts, r->block, w.block);
+		w.place = start[w.expert] + (w.block - pieces_first(start, w.expert, r->block)) * r->block;
+		w.slots = w.place < start[w.expert + 1] ? start[w.expert + 1] - w.place : 0;
+		w.slots = w.slots < r->block ? w.slots : r->block;
+	}
 	w.inner = w.second ? r->hidden : r->dim;
 	w.outer = w.second ? r->dim : r->hidden;
 	w.weights = (w.second ? EXPERTS_AT(r, const uint16_t, second) : EXPERTS_AT(r, const uint16_t, first)) +
@@ -97,11 +101,19 @@ LOOM_FN void experts_fill(const struct experts *r, uint32_t expert, uint32_t sec
 			  uint32_t slots, uint32_t block, struct loom_task *t)
 {
 	uint32_t outer = second ? r->dim : r->hidden, row = tile * r->rows;
-	workload_task(t, EXPERTS_TILE);
+	workload_task(t, 0);
 	t->param[0] = expert | (uint64_t)second << 32;
 	t->param[1] = row | (uint64_t)(outer - row < r->rows ? outer - row : r->rows) << 32;
 	t->param[2] = place | (uint64_t)slots << 32;
 	t->param[3] = block;
+}
+
+/* Returns the cost of a task. The unit is the time to multiply a row of weights by one slot. Each row is also read
+ * once, which takes as long as 8 slots. */
+LOOM_FN uint64_t workload_experts_cost(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct experts_task w = experts_task_of(experts_of(c), t);
+	return w.slots ? (uint64_t)w.rows * (8 + w.slots) : 0;
 }
 
 /* Returns the vector of the slot at a place in `order`. */
@@ -486,11 +498,13 @@ LOOM_FN void experts_sum(const struct loom_ctx *c, struct experts *r, uint32_t t
 
 /* Computes a tile. Parameters 0 to 2 have two values each, in the lower and the upper half. param[0]: the expert; 1
  * in the second product. param[1]: the first row; the number of rows. param[2]: the first place; the number of slots.
- * param[3]: the block. */
+ * param[3]: the block. If there are 0 slots, the task finds its expert and places by the block. */
 LOOM_FN void workload_experts_tile(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct experts *r = experts_of(c);
 	struct experts_task w = experts_task_of(r, t);
+	if (!w.slots)
+		return;
 #if EXPERTS_PRODUCTS
 	LOOM_OUTLINED_COLLECTIVE(experts_multiply_task, c, t);
 #else
@@ -515,27 +529,6 @@ LOOM_FN void workload_experts_tile(struct loom_ctx *c, const struct loom_task *t
 		uint32_t token = EXPERTS_AT(r, const uint32_t, order)[w.place + i] / r->top;
 		if (experts_last(c, r, EXPERTS_AT(r, uint64_t, open) + token))
 			experts_sum(c, r, token);
-	}
-}
-
-/* Task for routing that the host does not know. There is one per expert. It reads the number of the expert's slots,
- * and spawns the tiles. */
-LOOM_FN void workload_experts_open(struct loom_ctx *c, const struct loom_task *t)
-{
-	struct experts *r = experts_of(c);
-	uint32_t expert = (uint32_t)t->param[0], tiles = experts_tiles(r, r->hidden);
-	uint32_t from = EXPERTS_AT(r, const uint32_t, first_slot)[expert],
-		 end = EXPERTS_AT(r, const uint32_t, first_slot)[expert + 1],
-		 block = EXPERTS_AT(r, const uint32_t, first_block)[expert];
-	struct loom_task next;
-	LOOM_NO_UNROLL
-	for (; from < end; from += r->block, block++) {
-		LOOM_NO_UNROLL
-		for (uint32_t tile = 0; tile < tiles; tile++) {
-			experts_fill(r, expert, 0, tile, from, end - from < r->block ? end - from : r->block, block, &next);
-			if (LOOM_CALL(sched, spawn, c, &next))
-				return;
-		}
 	}
 }
 

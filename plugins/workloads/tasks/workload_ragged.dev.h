@@ -15,12 +15,10 @@
 #ifndef LOOM_DEVICE_COMPILE
 #include <gpuloom/sched.h>
 
+#include "pieces.dev.h"
 #include "task.dev.h"
 #include "tile.dev.h"
 #endif
-
-/* Tags. */
-enum { RAGGED_CHUNK, RAGGED_OPEN };
 
 #define RAGGED_GROUP_MAX 16u
 
@@ -33,16 +31,14 @@ struct ragged {
 	uint32_t bfloat, noncoherent;
 	float scale; /* factor of scores: 1 / (log 2 * root of dim) */
 	uint32_t unused;
-	uint64_t length_at;	/* [sequences] uint32_t: tokens of each sequence */
-	uint64_t first_page_at; /* [sequences] uint32_t: index in the table of a sequence's first page */
+	uint64_t start_at;	/* [sequences + 1] uint32_t: number of tokens before each sequence (pieces.dev.h) */
 	uint64_t table_at;	/* [pages] uint32_t: page of each part of a sequence */
 	uint64_t pages_at;	/* [pages][kv][2]: keys and values of a page of tokens */
 	uint64_t queries_at;	/* [sequences][heads][dim] */
 	uint64_t pending_at;	/* [sequences][kv] uint64_t: number of chunks that have not ended */
-	uint64_t first_part_at; /* [sequences] uint64_t: index of a sequence's first partial result */
 	uint64_t parts_at;	/* partial results, see ragged_part() */
 	uint64_t out_at;	/* [sequences][heads][dim] float */
-	uint64_t pad;
+	uint64_t pad[3];
 };
 
 /* A program for GPUs has these values as constants. */
@@ -143,15 +139,15 @@ LOOM_FN struct ragged *ragged_of(const struct loom_ctx *c)
 	return (struct ragged *)c->global[LOOM_WORKLOAD];
 }
 
-LOOM_FN uint32_t ragged_chunks(const struct ragged *r, uint32_t length)
+LOOM_FN const uint32_t *ragged_start(const struct ragged *r)
 {
-	return (length + r->chunk - 1) / r->chunk;
+	return RAGGED_AT(r, const uint32_t, start);
 }
 
 /* Returns a partial result for `group` heads. For each head it has dim sums, the peak, and the sum of weights. */
 LOOM_FN float *ragged_part(struct ragged *r, uint32_t sequence, uint32_t kv, uint32_t chunks, uint32_t chunk)
 {
-	uint64_t n = RAGGED_AT(r, uint64_t, first_part)[sequence] + (uint64_t)kv * chunks + chunk;
+	uint64_t n = (uint64_t)pieces_first(ragged_start(r), sequence, r->chunk) * r->kv + (uint64_t)kv * chunks + chunk;
 	return RAGGED_AT(r, float, parts) + n * ragged_group(r) * (ragged_dim(r) + 2);
 }
 
@@ -168,7 +164,12 @@ LOOM_FN const uint16_t *ragged_keys(const struct ragged *r, const uint32_t *tabl
 	return ragged_keys_of(r, table[token >> r->page_log2], kv, token);
 }
 
-/* The parameters of a task, decoded. */
+LOOM_FN const uint32_t *ragged_table(const struct ragged *r, uint32_t sequence)
+{
+	return RAGGED_AT(r, const uint32_t, table) + pieces_first(ragged_start(r), sequence, 1u << r->page_log2);
+}
+
+/* The parameters of a task, decoded. If `tokens` is 0, the task has nothing to do. */
 struct ragged_task {
 	const uint32_t *table; /* page table of its sequence */
 	uint32_t sequence, kv, from, tokens, chunk, chunks;
@@ -183,7 +184,16 @@ LOOM_FN struct ragged_task ragged_task_of(struct ragged *r, const struct loom_ta
 	w.tokens = (uint32_t)(t->param[1] >> 32);
 	w.chunk = (uint32_t)t->param[2];
 	w.chunks = (uint32_t)(t->param[2] >> 32);
-	w.table = RAGGED_AT(r, const uint32_t, table) + RAGGED_AT(r, const uint32_t, first_page)[w.sequence];
+	if (!w.chunks) { /* the host did not know the lengths, and has only numbered the chunks: ragged_fill_piece() */
+		const uint32_t *start = ragged_start(r), piece = w.sequence;
+		w.sequence = pieces_row(start, r->sequences, r->chunk, piece);
+		uint32_t length = start[w.sequence + 1] - start[w.sequence];
+		w.chunk = piece - pieces_first(start, w.sequence, r->chunk);
+		w.chunks = pieces_of(length, r->chunk);
+		w.from = w.chunk * r->chunk;
+		w.tokens = w.chunk >= w.chunks ? 0 : length - w.from < r->chunk ? length - w.from : r->chunk;
+	}
+	w.table = ragged_table(r, w.sequence);
 	return w;
 }
 
@@ -192,10 +202,24 @@ LOOM_FN void ragged_fill(const struct ragged *r, uint32_t sequence, uint32_t kv,
 			 struct loom_task *t)
 {
 	uint32_t from = i * r->chunk, tokens = length - from < r->chunk ? length - from : r->chunk;
-	workload_task(t, RAGGED_CHUNK);
+	workload_task(t, 0);
 	t->param[0] = sequence | (uint64_t)kv << 32;
 	t->param[1] = from | (uint64_t)tokens << 32;
-	t->param[2] = i | (uint64_t)ragged_chunks(r, length) << 32;
+	t->param[2] = i | (uint64_t)pieces_of(length, r->chunk) << 32;
+}
+
+/* Fills in the task for the chunk with this number among all sequences. */
+LOOM_FN void ragged_fill_piece(uint32_t piece, uint32_t kv, struct loom_task *t)
+{
+	workload_task(t, 0);
+	t->param[0] = piece | (uint64_t)kv << 32;
+}
+
+/* The cost of a task is the number of its tokens plus a constant, in units of the time for one token. */
+LOOM_FN uint64_t workload_ragged_cost(struct loom_ctx *c, const struct loom_task *task)
+{
+	struct ragged_task w = ragged_task_of(ragged_of(c), task);
+	return w.tokens ? w.tokens + 16 : 0;
 }
 
 /* ---- a tile ------------------------------------------------------------------------------------- */
@@ -739,6 +763,8 @@ LOOM_FN int ragged_multiply_chunk(struct loom_ctx *c, const struct loom_task *ta
 	run.split.parts = run.split.blocks = run.split.sets = 0;
 	run.split.each = 1;
 	run.turn = run.pad = 0;
+	if (!w.tokens)
+		return 0;
 	ragged_hold_begin(c, r, &w, &h);
 	ragged_hold_run(r, &w, &h);
 	loom_stream(c, (uint64_t)w.tokens * ragged_dim(r) * 4);
@@ -750,7 +776,7 @@ LOOM_FN int ragged_multiply_chunk(struct loom_ctx *c, const struct loom_task *ta
 
 /* Each parameter has two values, in its lower and upper half. param[0]: the sequence; the head of keys and values.
  * param[1]: the first token; the number of tokens. param[2]: the index of the chunk; the number of chunks of the
- * sequence. */
+ * sequence. If that number is 0, param[0] has the number of the chunk among all sequences in place of the sequence. */
 LOOM_FN void workload_ragged_chunk(struct loom_ctx *c, const struct loom_task *task)
 {
 #if RAGGED_PRODUCTS
@@ -759,6 +785,8 @@ LOOM_FN void workload_ragged_chunk(struct loom_ctx *c, const struct loom_task *t
 	struct ragged *r = ragged_of(c);
 	struct ragged_task w = ragged_task_of(r, task);
 	struct ragged_run run;
+	if (!w.tokens)
+		return;
 #if RAGGED_IN_REGISTERS
 	float sums[RAGGED_GROUPS * 8];
 	TILE_UNROLL
@@ -788,22 +816,6 @@ LOOM_FN void workload_ragged_chunk(struct loom_ctx *c, const struct loom_task *t
 	ragged_gather(c, r, &run, sums);
 	ragged_end(c, r, &w, &run);
 #endif
-}
-
-/* Task for lengths that the host does not know. There is one per sequence and head of keys and values. It reads the
- * length, and spawns the chunks. */
-LOOM_FN void workload_ragged_open(struct loom_ctx *c, const struct loom_task *task)
-{
-	struct ragged *r = ragged_of(c);
-	uint32_t sequence = (uint32_t)task->param[0], kv = (uint32_t)(task->param[0] >> 32);
-	uint32_t length = RAGGED_AT(r, const uint32_t, length)[sequence], chunks = ragged_chunks(r, length);
-	struct loom_task chunk;
-	LOOM_NO_UNROLL
-	for (uint32_t i = 0; i < chunks; i++) {
-		ragged_fill(r, sequence, kv, length, i, &chunk);
-		if (LOOM_CALL(sched, spawn, c, &chunk))
-			return;
-	}
 }
 
 #endif
