@@ -28,6 +28,7 @@ struct harness_params {
 	/* Device code compiled into the test, in place of the plug-ins'. NULL selects the plug-ins' code. */
 	const struct loom_sched_dev *sched_dev;
 	const struct loom_term_dev *term_dev;
+	const struct loom_workload_dev *workload_dev; /* of the test's own tasks; only cost() is used */
 	const struct loom_trigger_dev *trigger_dev; /* NULL if there is no trigger; a trigger gets a block of 4 KiB */
 };
 
@@ -99,6 +100,7 @@ FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom
 	want.table[LOOM_SCHED] = p->sched_dev;
 	want.table[LOOM_TERM] = p->term_dev;
 	want.table[LOOM_TRIGGER] = p->trigger_dev;
+	want.table[LOOM_WORKLOAD] = p->workload_dev;
 	want.bytes[LOOM_TRIGGER] = p->trigger_dev ? 4096 : 0;
 	h->p = *p;
 	h->p.lanes = want.lanes;
