@@ -164,22 +164,11 @@ static uint32_t rows_of(const struct experts_opts *o)
 	return o->rows < most ? o->rows : (uint32_t)loom__power_of_two(most);
 }
 
-/* Returns the number of rows of a tile in a GPU's scratchpad memory. */
-static uint32_t tile_rows_of(const struct experts_opts *o, const struct loom_layout *layout)
-{
-	return experts_tile_rows(rows_of(o), o->block, workload_products(layout));
-}
-
 static uint64_t experts_scratch(void *self, const struct loom_layout *layout)
 {
 	const struct experts_opts *o = opts_of(self);
-	uint32_t rows = tile_rows_of(o, layout), warps = tile_warps(layout);
-	if (workload_products(layout))
-		return (warps < TILE_AREAS ? warps : TILE_AREAS) * EXPERTS_AREA(rows, o->block) * 4ull;
-	for (uint32_t d = 0; d < layout->devices; d++)
-		if (layout->device[d].kind == LOOM_ON_GPU && layout->device[d].lanes > 1)
-			return EXPERTS_SCRATCH(rows, o->block);
-	return 0;
+	uint32_t rows = experts_tile_rows(rows_of(o), o->block), warps = tile_warps(layout);
+	return workload_products(layout) ? (warps < TILE_AREAS ? warps : TILE_AREAS) * EXPERTS_AREA(rows, o->block) * 4ull : 0;
 }
 
 static int experts_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
@@ -188,7 +177,7 @@ static int experts_constants(void *self, const struct loom_layout *layout, char 
 	(void)err;
 	snprintf(text, room,
 		 "#define EXPERTS_ROWS %u\n#define EXPERTS_BLOCK %u\n#define EXPERTS_BFLOAT %u\n#define EXPERTS_PRODUCTS %u\n",
-		 tile_rows_of(o, layout), o->block, o->real, workload_products(layout));
+		 experts_tile_rows(rows_of(o), o->block), o->block, o->real, workload_products(layout));
 	return 0;
 }
 

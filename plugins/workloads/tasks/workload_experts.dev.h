@@ -7,9 +7,8 @@
  * ends the first product of a block spawns the tiles of the second product. The task that ends the second product
  * counts down the tokens of the block, and sums those that are complete.
  *
- * The weights of a tile are read once. On a GPU, pieces of weights and vectors are copied into shared memory. The
- * next piece is copied while one is multiplied, and a lane has some slots of one row. On other devices a lane has
- * whole rows, which it reads in place. */
+ * The weights of a tile are read once. Where warps multiply matrices, the lanes of a warp share rows and slots. Elsewhere a
+ * lane has whole rows. */
 #ifndef WORKLOAD_EXPERTS_DEV_H
 #define WORKLOAD_EXPERTS_DEV_H
 
@@ -141,19 +140,14 @@ LOOM_FN float experts_dot8(const float *a, const float *b)
 	       ((a[4] * b[4] + a[5] * b[5]) + (a[6] * b[6] + a[7] * b[7]));
 }
 
-/* ---- a tile: scratchpad memory has two pieces of weights and vectors ------------------------------- */
+/* ---- a tile ---------------------------------------------------------------------------------------- */
 
 #define EXPERTS_ROWS_MOST 128u		   /* upper limit on the rows of a tile; a task may have several tiles */
-#define EXPERTS_PIECE 64u		   /* numbers of a row that are copied at a time */
-#define EXPERTS_PITCH (EXPERTS_PIECE + 8u) /* distance of rows in 16-bit numbers; 8 more, for different banks */
-#define EXPERTS_STAGE(rows, block) ((rows) * EXPERTS_PITCH * 2u + (block) * EXPERTS_PIECE * 4u)
-#define EXPERTS_SCRATCH(rows, block) (2u * EXPERTS_STAGE(rows, block))
 
-/* Returns the number of rows of a tile. A task may have several tiles. If warps multiply matrices, a lane keeps at most
- * 64 sums in registers. */
-LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block, uint32_t products)
+/* Returns the number of rows of a tile: a lane keeps at most 64 sums in registers. */
+LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
 {
-	uint32_t most = products && block > 16 ? EXPERTS_ROWS_MOST / 2 : EXPERTS_ROWS_MOST;
+	uint32_t most = block > 16 ? EXPERTS_ROWS_MOST / 2 : EXPERTS_ROWS_MOST;
 	return rows < most ? rows : most;
 }
 
@@ -181,7 +175,7 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block, uint32_t produ
 #define EXPERTS_BANDS  ((EXPERTS_ROWS + 15) / 16)
 #define EXPERTS_EIGHTS EXPERTS_EIGHTS_OF(EXPERTS_BLOCK)
 #else
-#define EXPERTS_ROWS_OF(r)  experts_tile_rows((r)->rows, (r)->block, 1)
+#define EXPERTS_ROWS_OF(r)  experts_tile_rows((r)->rows, (r)->block)
 #define EXPERTS_BLOCK_OF(r) ((r)->block)
 #define EXPERTS_BFLOAT_OF(r) ((r)->bfloat)
 #define EXPERTS_BANDS  (EXPERTS_ROWS_MOST / 16)
@@ -350,97 +344,20 @@ LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, 
 	loom_barrier_lanes(c); /* the next tile uses the same scratchpad memory */
 }
 
-#elif TILE_STAGED
-/* A program for GPUs has the constants EXPERTS_ROWS, EXPERTS_BLOCK and EXPERTS_BFLOAT. A lane has ROWS_EACH rows, and
- * of each row SLOTS_EACH slots. */
-#define EXPERTS_ROWS_OF(r) ((void)(r), (uint32_t)EXPERTS_ROWS)
-#define EXPERTS_ROWS_EACH ((EXPERTS_ROWS + LOOM_LANES - 1) / LOOM_LANES)
-#define EXPERTS_SETS      (LOOM_LANES / EXPERTS_ROWS ? LOOM_LANES / EXPERTS_ROWS : 1)
-#define EXPERTS_SLOTS_EACH ((EXPERTS_BLOCK + EXPERTS_SETS - 1) / EXPERTS_SETS)
-
-LOOM_FN char *experts_half(const struct loom_ctx *c, uint32_t turn)
+/* Not inlined into the worker's loop, whose values would take registers from it. Returns 0. */
+LOOM_FN int experts_multiply_task(struct loom_ctx *c, const struct loom_task *t)
 {
-	return (char *)c->local[LOOM_WORKLOAD] + turn % 2 * EXPERTS_STAGE(EXPERTS_ROWS, EXPERTS_BLOCK);
-}
-
-LOOM_FN void experts_stage(const struct loom_ctx *c, const struct experts *r, const struct experts_task *w, uint32_t from,
-			   uint32_t turn)
-{
-	uint16_t *weights = (uint16_t *)experts_half(c, turn);
-	float *vectors = (float *)(weights + EXPERTS_ROWS * EXPERTS_PITCH);
-	const uint32_t n = w->inner - from < EXPERTS_PIECE ? w->inner - from : EXPERTS_PIECE;
-	for (uint32_t u = c->lane; u < w->rows * (EXPERTS_PIECE / 8); u += LOOM_LANES) {
-		uint32_t row = u / (EXPERTS_PIECE / 8), k = u % (EXPERTS_PIECE / 8) * 8;
-		if (k < n)
-			tile_copy(weights + row * EXPERTS_PITCH + k, w->weights + (uint64_t)row * w->inner + from + k);
-	}
-	for (uint32_t u = c->lane; u < w->slots * (EXPERTS_PIECE / 4); u += LOOM_LANES) {
-		uint32_t slot = u / (EXPERTS_PIECE / 4), k = u % (EXPERTS_PIECE / 4) * 4;
-		if (k < n)
-			tile_copy(vectors + slot * EXPERTS_PIECE + k, experts_vector(r, w, w->place + slot) + from + k);
-	}
-	tile_copies_close();
-}
-
-/* Computes a tile of at most EXPERTS_ROWS rows. */
-LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, const struct experts_task *w)
-{
-	float sum[EXPERTS_ROWS_EACH * EXPERTS_SLOTS_EACH];
-	const uint32_t set = c->lane / EXPERTS_ROWS;
-	TILE_UNROLL
-	for (uint32_t i = 0; i < EXPERTS_ROWS_EACH * EXPERTS_SLOTS_EACH; i++)
-		sum[i] = 0;
-	experts_stage(c, r, w, 0, 0);
-	for (uint32_t from = 0, turn = 0; from < w->inner; from += EXPERTS_PIECE, turn++) {
-		const uint32_t next = from + EXPERTS_PIECE, n = next <= w->inner ? EXPERTS_PIECE : w->inner - from;
-		if (next < w->inner)
-			experts_stage(c, r, w, next, turn + 1);
-		tile_copies_wait(next < w->inner);
-		loom_barrier_lanes(c);
-		const uint16_t *weights = (const uint16_t *)experts_half(c, turn);
-		const float *vectors = (const float *)(weights + EXPERTS_ROWS * EXPERTS_PITCH);
-		TILE_UNROLL
-		for (uint32_t i = 0; i < EXPERTS_ROWS_EACH; i++) {
-			uint32_t row = c->lane % EXPERTS_ROWS + i * LOOM_LANES;
-			if (row >= w->rows || set >= EXPERTS_SETS)
-				continue;
-			LOOM_NO_UNROLL
-			for (uint32_t k = 0; k < n; k += 8) {
-				float eight[8];
-				tile_numbers(weights + row * EXPERTS_PITCH + k, EXPERTS_BFLOAT, eight);
-				TILE_UNROLL
-				for (uint32_t j = 0; j < EXPERTS_SLOTS_EACH; j++)
-					if (set + j * EXPERTS_SETS < w->slots)
-						sum[i * EXPERTS_SLOTS_EACH + j] += experts_dot8(
-						    eight, vectors + (set + j * EXPERTS_SETS) * EXPERTS_PIECE + k);
-			}
-		}
-		loom_barrier_lanes(c); /* the next copy overwrites this half */
-	}
-	TILE_UNROLL
-	for (uint32_t i = 0; i < EXPERTS_ROWS_EACH; i++) {
-		uint32_t row = c->lane % EXPERTS_ROWS + i * LOOM_LANES;
-		TILE_UNROLL
-		for (uint32_t j = 0; j < EXPERTS_SLOTS_EACH; j++)
-			if (row < w->rows && set + j * EXPERTS_SETS < w->slots && set < EXPERTS_SETS)
-				experts_store(w, set + j * EXPERTS_SETS, row, sum[i * EXPERTS_SLOTS_EACH + j]);
-	}
-}
-
-#endif
-
-#if EXPERTS_PRODUCTS || TILE_STAGED
-LOOM_FN void experts_multiply(struct loom_ctx *c, const struct experts *r, const struct experts_task *w)
-{
-	struct experts_task tile = *w;
-	const uint32_t most = EXPERTS_ROWS_OF(r);
+	struct experts *r = experts_of(c);
+	struct experts_task w = experts_task_of(r, t);
+	const uint32_t most = EXPERTS_ROWS_OF(r), rows = w.rows;
 	LOOM_NO_UNROLL
-	for (uint32_t left = w->rows; left; left -= tile.rows) {
-		tile.row = w->row + w->rows - left;
-		tile.rows = left < most ? left : most;
-		tile.weights = w->weights + (uint64_t)(w->rows - left) * w->inner;
-		experts_multiply_tile(c, r, &tile);
+	for (uint32_t done = 0; done < rows; done += most) {
+		w.rows = rows - done < most ? rows - done : most;
+		experts_multiply_tile(c, r, &w);
+		w.row += most;
+		w.weights += (uint64_t)most * w.inner;
 	}
+	return 0;
 }
 #else
 LOOM_FN void experts_multiply(struct loom_ctx *c, const struct experts *r, const struct experts_task *w)
@@ -460,17 +377,6 @@ LOOM_FN void experts_multiply(struct loom_ctx *c, const struct experts *r, const
 		for (uint32_t i = 0; i < w->slots; i++)
 			experts_store(w, i, row, sum[i]);
 	}
-}
-#endif
-
-#if EXPERTS_PRODUCTS
-/* Not inlined into the worker's loop, whose values would take registers from it. Returns 0. */
-LOOM_FN int experts_multiply_task(struct loom_ctx *c, const struct loom_task *t)
-{
-	struct experts *r = experts_of(c);
-	struct experts_task w = experts_task_of(r, t);
-	experts_multiply(c, r, &w);
-	return 0;
 }
 #endif
 

@@ -46,7 +46,7 @@ static const struct loom_opt ragged_rows[] = {
 			 "auto: eight tasks per worker.", .max = 1 << 23, .flags = LOOM_OPT_AUTO),
 	LOOM_OPT(struct ragged_opts, tile, LOOM_OPT_U32, "auto",
 			 "Tokens that a worker works on at a time; a power of two. auto: 64, half of the lanes of a worker if these "
-			 "are more, or 32 for 32 lanes. A GPU's worker has two such tiles in its scratchpad memory.", .max = 256, .flags = LOOM_OPT_AUTO),
+			 "are more, or 32 for 32 lanes.", .max = 256, .flags = LOOM_OPT_AUTO),
 	LOOM_OPT(struct ragged_opts, redraw, LOOM_OPT_ENUM, "run",
 			 "When lengths are drawn. run: once. sample: before each sample; with law = trace, their order.", .choices = redraws),
 	LOOM_OPT(struct ragged_opts, known, LOOM_OPT_ENUM, "auto",
@@ -161,8 +161,7 @@ static uint64_t ragged_scratch_bytes(void *self, const struct loom_layout *layou
 		struct ragged_scratch at =
 		    gpu && workload_products(layout)
 			? ragged_scratch_of_warps(lanes, o->dim, o->heads / o->kv_heads)
-			: ragged_scratch(lanes, o->dim, o->heads / o->kv_heads, tile_of(o, layout), gpu && lanes > 1,
-					 gpu && lanes * 8 >= o->dim);
+			: ragged_scratch(lanes, o->dim, o->heads / o->kv_heads, tile_of(o, layout));
 		most = at.bytes > most ? at.bytes : most;
 	}
 	return most;
