@@ -57,26 +57,23 @@ static inline void sched_pool_init(const struct sched_config *options, const str
 	}
 }
 
-static inline int sched_pool_check(const struct loom_host *host, const char *name, const struct sched_pool *p,
-				   struct loom_error *err)
+static inline int sched_pool_check(const struct sched_own *s, const struct sched_pool *p, struct loom_error *err)
 {
 	uint64_t tail = p->tail < p->room ? p->tail : p->room;
 	if (p->head == tail)
 		return 0;
-	return LOOM_FAIL(host, err, LOOM_EWRONG, "%s: the workers have left, and the pool still has %llu tasks", name,
+	return LOOM_FAIL(s->host, err, LOOM_EWRONG, "%s: the workers have left, and the pool still has %llu tasks", s->name,
 			 (unsigned long long)(tail - p->head));
 }
 
-static inline int sched_pool_collect(const struct loom_host *host, const char *name, const struct loom_layout *layout,
+static inline int sched_pool_collect(const struct sched_own *s, const struct loom_layout *layout,
 				     const struct loom_view *view, struct loom_error *err)
 {
-	int rc = sched_own_collect(host, name, layout, view, err);
+	int rc = sched_own_collect(s, layout, view, err);
 	if (!rc && !sched_noncoherent(layout))
-		rc = sched_pool_check(host, name,
-				      (const struct sched_pool *)((const struct sched_common *)view->global + 1), err);
+		rc = sched_pool_check(s, (const struct sched_pool *)((const struct sched_common *)view->global + 1), err);
 	for (uint32_t d = 0; !rc && sched_noncoherent(layout) && d < layout->devices; d++)
-		rc = sched_pool_check(host, name,
-				      (const struct sched_pool *)((const struct sched_site *)view->device[d] + 1), err);
+		rc = sched_pool_check(s, (const struct sched_pool *)((const struct sched_site *)view->device[d] + 1), err);
 	return rc;
 }
 

@@ -35,8 +35,7 @@ static const struct loom_opt sched_plan_rows[] = {
 };
 
 struct sched_plan {
-	const struct loom_host *host;
-	const struct plan_options *o;
+	struct sched_own own;
 	uint64_t *measured; /* [measured_tasks]: measured time of each task, in ns; NULL: not measured */
 	uint64_t measured_tasks;
 };
@@ -46,40 +45,33 @@ static int sched_plan_check(const struct loom_host *host, const void *opts, stru
 	const struct plan_options *o = opts;
 	if (*o->save && o->costs != COSTS_MEASURED)
 		return LOOM_REFUSE(host, err, "save", "save = %s: only measured costs are written: set costs = measured", o->save);
-	return sched_check_ring(host, "local_queue", o->cfg.local_queue, 2, 4096, err);
+	return sched_own_check(host, opts, err);
 }
 
 static void sched_plan_destroy(void *self)
 {
 	struct sched_plan *s = self;
-	if (!s)
-		return;
-	free(s->measured);
-	s->host->free(s->host, s);
+	if (s)
+		free(s->measured);
+	sched_own_destroy(self);
 }
 
-static int sched_plan_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+static const struct plan_options *opts_of(const struct sched_plan *s)
 {
-	struct sched_plan *s = host->alloc(host, sizeof(*s));
-	if (!s)
-		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sched_plan: out of memory");
-	s->host = host;
-	s->o = opts;
-	*self = s;
-	return 0;
+	return (const struct plan_options *)s->own.o;
 }
 
 /* ---- costs ----------------------------------------------------------------------------------- */
 
 static int is_declared(const struct sched_plan *s, const struct loom_layout *layout)
 {
-	return s->o->costs == COSTS_DECLARED || (s->o->costs == COSTS_AUTO && LOOM_HAS(layout, costs));
+	return opts_of(s)->costs == COSTS_DECLARED || (opts_of(s)->costs == COSTS_AUTO && LOOM_HAS(layout, costs));
 }
 
 /* Returns whether costs are measured, now or in an earlier sample. */
 static int is_measured(const struct sched_plan *s, const struct loom_layout *layout)
 {
-	return s->o->costs == COSTS_MEASURED || (s->o->costs == COSTS_AUTO && !is_declared(s, layout));
+	return opts_of(s)->costs == COSTS_MEASURED || (opts_of(s)->costs == COSTS_AUTO && !is_declared(s, layout));
 }
 
 static enum plan_source source_of(const struct sched_plan *s, const struct loom_layout *layout)
@@ -113,27 +105,27 @@ static int sched_plan_need(void *self, const struct loom_layout *layout, struct 
 	const int apart = sched_noncoherent(layout);
 	uint64_t arrays = 2 * sizeof(uint32_t) * layout->initial_tasks, scratch = 0;
 	if (sched_has(layout, 0) && sched_has(layout, 1))
-		return LOOM_FAIL(s->host, err, LOOM_ENOTSUP,
+		return LOOM_FAIL(s->own.host, err, LOOM_ENOTSUP,
 				 "sched_plan: a CPU and a GPU take different times for the same task, which a cost "
 				 "does not tell: use devices of one kind, or the scheduler mgws");
 	if (layout->initial_tasks > UINT32_MAX)
-		return LOOM_FAIL(s->host, err, LOOM_ENOTSUP, "sched_plan: a plan has at most 2^32 - 1 tasks");
-	if (s->o->costs == COSTS_DECLARED && !LOOM_HAS(layout, costs))
-		return LOOM_FAIL(s->host, err, LOOM_EINVAL,
+		return LOOM_FAIL(s->own.host, err, LOOM_ENOTSUP, "sched_plan: a plan has at most 2^32 - 1 tasks");
+	if (opts_of(s)->costs == COSTS_DECLARED && !LOOM_HAS(layout, costs))
+		return LOOM_FAIL(s->own.host, err, LOOM_EINVAL,
 				 "sched_plan: costs = declared, but the workload declares none: set costs = measured");
-	need->global = sched_pool_global_bytes(&s->o->cfg, layout) + (apart ? sizeof(struct plan) : gap_of(layout)) + arrays;
-	need->device = sched_pool_device_bytes(&s->o->cfg, layout) + (apart ? gap_of(layout) : 0) +
+	need->global = sched_pool_global_bytes(s->own.o, layout) + (apart ? sizeof(struct plan) : gap_of(layout)) + arrays;
+	need->device = sched_pool_device_bytes(s->own.o, layout) + (apart ? gap_of(layout) : 0) +
 		       (is_measured(s, layout) ? arrays / 2 : 0);
-	sched_own_need(&s->o->cfg, layout, sizeof(struct plan_block), need);
+	sched_own_need(s->own.o, layout, sizeof(struct plan_block), need);
 	for (uint32_t d = 0; d < layout->devices; d++)
-		if (!PLAN_SCRATCH_FITS(layout->device[d].lanes, s->o->cfg.local_queue))
+		if (!PLAN_SCRATCH_FITS(layout->device[d].lanes, s->own.o->local_queue))
 			scratch = PLAN_SCRATCH_BYTES(layout->device[d].lanes) > scratch ? PLAN_SCRATCH_BYTES(layout->device[d].lanes)
 											: scratch;
 	need->local = ((need->local + 15) & ~15ull) + sizeof(struct plan_shape) + scratch;
 	if (is_measured(s, layout))
 		return 0;
 	need->flags |= LOOM_NEED_RESET;
-	uint64_t pool = SCHED_POOL_SLOTS_AT(s->o->cfg.backlog) + gap_of(layout);
+	uint64_t pool = SCHED_POOL_SLOTS_AT(s->own.o->backlog) + gap_of(layout);
 	need->reset_global.head = sizeof(struct sched_common) + (apart ? sizeof(struct plan) : pool);
 	need->reset_device.head = sizeof(struct sched_site) + (apart ? pool : 0);
 	need->reset_worker.head = sizeof(struct plan_block);
@@ -143,10 +135,9 @@ static int sched_plan_need(void *self, const struct loom_layout *layout, struct 
 static int sched_plan_constants(void *self, const struct loom_layout *layout, char *text, size_t room,
 				struct loom_error *err)
 {
-	const struct sched_plan *s = self;
 	int at = snprintf(text, room, "#define PLAN_OF_WORKLOAD %d\n",
 			  LOOM_HAS(layout, costs) && layout->costs == LOOM_COSTS_OF_WORKLOAD);
-	return sched_own_constants(s->host, &s->o->cfg, layout, text + at, room - (size_t)at, err);
+	return sched_own_constants(self, layout, text + at, room - (size_t)at, err);
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
@@ -159,16 +150,16 @@ static int sched_plan_init(void *self, const struct loom_layout *layout, const s
 	struct sched_common *common = view->global;
 	const int apart = sched_noncoherent(layout);
 	(void)err;
-	*common = (struct sched_common){.cfg = sched_own_config(&s->o->cfg, layout)};
+	*common = (struct sched_common){.cfg = sched_own_config(s->own.o, layout)};
 	sched_own_init(&common->cfg, layout, view, sizeof(struct plan_block));
-	sched_pool_init(&s->o->cfg, layout, view, gap_of(layout));
+	sched_pool_init(s->own.o, layout, view, gap_of(layout));
 	struct plan *p = plan_in(view, layout);
 	enum plan_source source = source_of(s, layout);
 	int measures = is_measured(s, layout) && source == PLAN_EQUAL && layout->initial_tasks;
 	*p = (struct plan){.source = source,
-			   .shape = {.measures = (uint32_t)measures, .steals = s->o->steal != STEAL_NONE},
-			   .arrays_at = sizeof(*p) + (apart ? 0 : (uint64_t)s->o->cfg.backlog * sizeof(struct loom_task))};
-	LOOM_CHOICE(s->host, "scheduler.costs", "%s", names[source]);
+			   .shape = {.measures = (uint32_t)measures, .steals = opts_of(s)->steal != STEAL_NONE},
+			   .arrays_at = sizeof(*p) + (apart ? 0 : (uint64_t)s->own.o->backlog * sizeof(struct loom_task))};
+	LOOM_CHOICE(s->own.host, "scheduler.costs", "%s", names[source]);
 	for (uint64_t i = 0; source == PLAN_ARRAY && i < layout->initial_tasks; i++)
 		plan_cost_of(p)[i] = s->measured[i] ? (uint32_t)s->measured[i] : 1;
 	for (uint32_t d = 0; d < layout->devices; d++) {
@@ -176,7 +167,7 @@ static int sched_plan_init(void *self, const struct loom_layout *layout, const s
 		if (measures)
 			memset((char *)site + site->more_at, 0, layout->initial_tasks * sizeof(uint32_t));
 		if (apart || !d)
-			memset((char *)(apart ? (void *)(site + 1) : (void *)(common + 1)) + SCHED_POOL_SLOTS_AT(s->o->cfg.backlog),
+			memset((char *)(apart ? (void *)(site + 1) : (void *)(common + 1)) + SCHED_POOL_SLOTS_AT(s->own.o->backlog),
 			       0xff, PLAN_SET_BYTES(layout->workers));
 		const struct loom_device_shape *shape = &layout->device[d];
 		for (uint32_t w = shape->first_worker; w < shape->first_worker + shape->workers; w++) {
@@ -197,7 +188,7 @@ static int keep_times(struct sched_plan *s, const struct loom_layout *layout, co
 	free(s->measured);
 	s->measured = calloc(n, sizeof(*s->measured));
 	if (!s->measured)
-		return LOOM_FAIL(s->host, err, LOOM_ENOMEM, "sched_plan: out of memory");
+		return LOOM_FAIL(s->own.host, err, LOOM_ENOMEM, "sched_plan: out of memory");
 	s->measured_tasks = n;
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		const struct sched_site *site = view->device[d];
@@ -205,7 +196,7 @@ static int keep_times(struct sched_plan *s, const struct loom_layout *layout, co
 		for (uint64_t i = 0; i < n; i++)
 			s->measured[i] += times[i];
 	}
-	return *s->o->save ? costs_write(s->host, s->o->save, s->measured, n, err) : 0;
+	return *opts_of(s)->save ? costs_write(s->own.host, opts_of(s)->save, s->measured, n, err) : 0;
 }
 
 /* Returns the sum of costs of the list with the most, divided by an equal share of all costs. The best value is 1. */
@@ -232,39 +223,17 @@ static int sched_plan_collect(void *self, const struct loom_layout *layout, cons
 {
 	struct sched_plan *s = self;
 	struct plan *p = plan_in(view, layout);
-	int rc = sched_pool_collect(s->host, "sched_plan", layout, view, err);
+	int rc = sched_pool_collect(self, layout, view, err);
 	if (rc)
 		return rc;
 	if (p->ready) {
-		s->host->metric(s->host, report, "plan_ns", "ns", LOOM_BETTER_LESS, (double)p->plan_ns);
-		s->host->metric(s->host, report, "plan_imbalance", "", LOOM_BETTER_LESS, imbalance(p, layout));
+		s->own.host->metric(s->own.host, report, "plan_ns", "ns", LOOM_BETTER_LESS, (double)p->plan_ns);
+		s->own.host->metric(s->own.host, report, "plan_imbalance", "", LOOM_BETTER_LESS, imbalance(p, layout));
 	}
 	return p->shape.measures ? keep_times(s, layout, view, err) : 0;
 }
 
-static int sched_plan_explain(void *self, uint32_t worker, int code, uint64_t info, struct loom_error *err)
-{
-	const struct sched_plan *s = self;
-	return sched_own_explain(s->host, "sched_plan", &s->o->cfg, worker, code, info, err);
-}
-
-static const struct loom_sched_ops sched_plan_ops = {
-    .size = sizeof(struct loom_sched_ops),
-    .create = sched_plan_create,
-    .destroy = sched_plan_destroy,
-    .need = sched_plan_need,
-    .init = sched_plan_init,
-    .collect = sched_plan_collect,
-    .explain = sched_plan_explain,
-    .constants = sched_plan_constants,
-};
-
-static const struct loom_sched_dev sched_plan_cpu = {
-    .size = sizeof(struct loom_sched_dev),
-    .run = sched_plan_run,
-    .spawn = sched_plan_spawn,
-    .wanted = sched_plan_wanted,
-};
+SCHED_OWN_TABLES(sched_plan, struct sched_plan, sched_plan_destroy, sched_plan_constants);
 
 LOOM_DEVICE_CODE(sched_plan_code, sched_plan_cpu, "sched_plan.dev.h",
 		 LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")
