@@ -133,7 +133,7 @@ static inline int sched_own_explain(void *self, uint32_t worker, int code, uint6
 }
 
 /* Defines the op create() and the tables NAME_ops and NAME_cpu of a scheduler whose instance is a TYPE. */
-#define SCHED_OWN_TABLES(NAME, TYPE, DESTROY, CONSTANTS)                                                               \
+#define SCHED_OWN_TABLES(NAME, TYPE, DESTROY)                                                                          \
 	static int NAME##_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)  \
 	{                                                                                                              \
 		return sched_own_create(host, opts, sizeof(TYPE), #NAME, self, err);                                   \
@@ -145,7 +145,7 @@ static inline int sched_own_explain(void *self, uint32_t worker, int code, uint6
 							 .init = NAME##_init,                                          \
 							 .collect = NAME##_collect,                                    \
 							 .explain = sched_own_explain,                                 \
-							 .constants = CONSTANTS};                                      \
+							 .constants = sched_own_constants};                            \
 	static const struct loom_sched_dev NAME##_cpu = {.size = sizeof(struct loom_sched_dev),                        \
 							 .run = NAME##_run,                                            \
 							 .spawn = NAME##_spawn,                                        \

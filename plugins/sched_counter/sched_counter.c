@@ -48,7 +48,7 @@ static int sched_counter_collect(void *self, const struct loom_layout *layout, c
 	return sched_pool_collect(self, layout, view, err);
 }
 
-SCHED_OWN_TABLES(sched_counter, struct sched_own, sched_own_destroy, sched_own_constants);
+SCHED_OWN_TABLES(sched_counter, struct sched_own, sched_own_destroy);
 
 LOOM_DEVICE_CODE(sched_counter_code, sched_counter_cpu, "sched_counter.dev.h",
 		 LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")

@@ -132,14 +132,6 @@ static int sched_plan_need(void *self, const struct loom_layout *layout, struct 
 	return 0;
 }
 
-static int sched_plan_constants(void *self, const struct loom_layout *layout, char *text, size_t room,
-				struct loom_error *err)
-{
-	int at = snprintf(text, room, "#define PLAN_OF_WORKLOAD %d\n",
-			  LOOM_HAS(layout, costs) && layout->costs == LOOM_COSTS_OF_WORKLOAD);
-	return sched_own_constants(self, layout, text + at, room - (size_t)at, err);
-}
-
 /* ---- samples --------------------------------------------------------------------------------- */
 
 static int sched_plan_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
@@ -233,7 +225,7 @@ static int sched_plan_collect(void *self, const struct loom_layout *layout, cons
 	return p->shape.measures ? keep_times(s, layout, view, err) : 0;
 }
 
-SCHED_OWN_TABLES(sched_plan, struct sched_plan, sched_plan_destroy, sched_plan_constants);
+SCHED_OWN_TABLES(sched_plan, struct sched_plan, sched_plan_destroy);
 
 LOOM_DEVICE_CODE(sched_plan_code, sched_plan_cpu, "sched_plan.dev.h",
 		 LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")

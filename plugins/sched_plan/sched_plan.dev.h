@@ -143,8 +143,7 @@ LOOM_FN uint32_t *plan_cost_of(struct plan *p)
 }
 
 /* Returns the cost of an initial task as the workload, or else the task's descriptor (task.h), declares it. */
-#if defined(LOOM_DEVICE_COMPILE) && PLAN_OF_WORKLOAD
-LOOM_FN uint64_t LOOM_PASTE(LOOM_POLICY_workload, cost)(struct loom_ctx *c, const struct loom_task *task);
+#ifdef LOOM_WORKLOAD_COSTS
 #define plan_declared(c, task) LOOM_CALL(workload, cost, c, task)
 #else
 LOOM_FN uint64_t plan_declared(struct loom_ctx *c, const struct loom_task *task)

@@ -46,7 +46,7 @@ static int sched_static_collect(void *self, const struct loom_layout *layout, co
 	return sched_own_collect(self, layout, view, err);
 }
 
-SCHED_OWN_TABLES(sched_static, struct sched_own, sched_own_destroy, sched_own_constants);
+SCHED_OWN_TABLES(sched_static, struct sched_own, sched_own_destroy);
 
 LOOM_DEVICE_CODE(sched_static_code, sched_static_cpu, "sched_static.dev.h",
 		 LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")
