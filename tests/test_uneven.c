@@ -382,7 +382,6 @@ TEST(ragged)
 	    "law=uniform length=60 real=bfloat16 page=32 dim=40",
 	    "law=zipf length=200 chunk=16 heads=16 kv_heads=1 dim=8",
 	    "law=two length=50 chunk=8388608 heads=4 kv_heads=4 tile=8",
-	    "law=uniform length=40 known=device chunk=32",
 	    "law=uniform length=60 redraw=sample chunk=32 page=32",
 	    "law=zipf length=200 redraw=sample chunk=64",
 	    "sequences=1 length=1",
@@ -401,7 +400,7 @@ TEST(experts)
 		snprintf(opts, sizeof(opts), "skew=%s tokens=20 dim=32 hidden=48 rows=16 redraw=%s", skews[i], i % 2 ? "sample" : "run");
 		everywhere("workload_experts", opts);
 	}
-	everywhere("workload_experts", "known=device real=float16 tokens=33 top=3 experts=5 block=7 rows=32 dim=40 hidden=72");
+	everywhere("workload_experts", "redraw=sample real=float16 tokens=33 top=3 experts=5 block=7 rows=32 dim=40 hidden=72");
 	everywhere("workload_experts", "tokens=1 top=1 experts=1 dim=8 hidden=8 rows=131072");
 }
 
@@ -485,10 +484,8 @@ TEST(refusals)
 					       {"workload_experts", "top=5 experts=4", "among 4 experts"},
 					       {"workload_experts", "dim=12", "multiple of 8"},
 					       {"workload_experts", "rows=24", "power of two"},
-					       {"workload_experts", "redraw=sample known=host", "known = device"},
 					       {"workload_experts", "skew=trace", "trace = FILE"},
-					       {"workload_experts", "skew=idle_rank experts=4 top=4", "among 3 experts"},
-					       {"workload_ragged", "redraw=sample known=host", "known = device"}};
+					       {"workload_experts", "skew=idle_rank experts=4 top=4", "among 3 experts"}};
 	for (size_t i = 0; i < COUNT(wrong); i++)
 		harness_refused(
 		    &(struct harness_params){.workload = wrong[i][0], .workload_opts = wrong[i][1], .workers = 1},

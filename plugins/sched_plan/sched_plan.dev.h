@@ -159,14 +159,16 @@ LOOM_FN uint64_t plan_declared(struct loom_ctx *c, const struct loom_task *task)
 }
 #endif
 
+union plan_float {
+	float number;
+	uint32_t bits;
+};
+
 /* Classes are numbered by falling cost. The costs of a class differ by an eighth at most: the class is given by the exponent of a
  * float and the three digits after its first. */
 LOOM_FN uint32_t plan_class(uint32_t cost)
 {
-	union {
-		float number;
-		uint32_t bits;
-	} x;
+	union plan_float x;
 	x.number = (float)cost;
 	return PLAN_CLASSES - 1 - ((x.bits - 0x3f800000u) >> 20);
 }
@@ -220,10 +222,7 @@ LOOM_FN void plan_count_classes(struct loom_ctx *c, struct plan *p, struct plan_
 /* Returns a cost in the middle of a class. */
 LOOM_FN float plan_cost_in(uint32_t number)
 {
-	union {
-		float number;
-		uint32_t bits;
-	} x;
+	union plan_float x;
 	x.bits = 0x3f800000u + ((PLAN_CLASSES - 1 - number) << 20) + (1u << 19);
 	return x.number;
 }
@@ -451,15 +450,8 @@ LOOM_FN uint64_t plan_claim(struct loom_ctx *c)
 	return plan_task(c, plan_first(c) + (uint32_t)b->list, (uint32_t)l->at++);
 }
 
-LOOM_FN int sched_plan_spawn(struct loom_ctx *c, const struct loom_task *task)
-{
-	return sched_pool_spawn(c, task);
-}
-
-LOOM_FN int sched_plan_wanted(struct loom_ctx *c)
-{
-	return sched_pool_wanted(c);
-}
+#define sched_plan_spawn  sched_pool_spawn
+#define sched_plan_wanted sched_pool_wanted
 
 /* The times of initial tasks in ns, by index of the task, are in the device's block. A task that this device did not run has 0. */
 LOOM_FN uint32_t *plan_times(const struct loom_ctx *c)

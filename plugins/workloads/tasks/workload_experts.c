@@ -15,11 +15,9 @@
 static const char *const skews[] = {EXPERTS_SKEWS(SKEW_TEXT) NULL};
 #define SKEW_HELP(NAME, text, what) text ": " what ". "
 static const char *const redraws[] = {"run", "sample", NULL};
-static const char *const knowns[] = {"auto", "host", "device", NULL};
-enum { KNOWN_AUTO, KNOWN_HOST, KNOWN_DEVICE };
 
 struct experts_opts {
-	uint32_t experts, tokens, top, dim, hidden, skew, ranks, redraw, real, rows, block, known, checked;
+	uint32_t experts, tokens, top, dim, hidden, skew, ranks, redraw, real, rows, block, checked;
 	const char *trace, *save;
 };
 
@@ -33,7 +31,9 @@ static const struct loom_opt experts_rows[] = {
 			 "Ranks of the skews that name ranks. Each has an equal range of the experts and sends a part of the tokens; all run "
 			 "in this job.", .min = 1, .max = EXPERTS_MOST),
 	LOOM_OPT(struct experts_opts, redraw, LOOM_OPT_ENUM, "run",
-			 "When tokens choose. run: once; this is step 0. sample: each sample is the next step.", .choices = redraws),
+			 "When tokens choose. run: once; this is step 0, and tasks have their expert as a parameter. sample: each sample is the "
+			 "next step. A task of the first product then knows only its number, and finds its expert and tokens by the array of the "
+			 "starts of experts, as when a kernel before has written it; some tasks find none.", .choices = redraws),
 	LOOM_OPT(struct experts_opts, trace, LOOM_OPT_PATH, "",
 			 "skew = trace: a file of choices, as `save` writes it. After its last step comes its first."),
 	LOOM_OPT(struct experts_opts, save, LOOM_OPT_PATH, "",
@@ -50,10 +50,6 @@ static const struct loom_opt experts_rows[] = {
 	LOOM_OPT(struct experts_opts, block, LOOM_OPT_U32, "16",
 			 "Tokens of an expert of a task, at most 32: an expert with more reads its weights again for each block.",
 			 .min = 1, .max = EXPERTS_BLOCK_MAX),
-	LOOM_OPT(struct experts_opts, known, LOOM_OPT_ENUM, "auto",
-			 "Where the routing is known. host: the initial set has the tasks of the first product, with their costs. device: "
-			 "a task knows only its number, and finds its expert and tokens by the array of the starts of experts, as when a "
-			 "kernel before has written it; some tasks find none. auto: host; with redraw = sample device.", .choices = knowns),
 	LOOM_OPT(struct experts_opts, checked, LOOM_OPT_U32, "auto",
 			 "Tokens of a sample that are compared with a computation in double precision, drawn again for each. All "
 			 "tokens are checked to have a result. auto: all, but fewer where that takes 2^30 multiplications.",
@@ -75,11 +71,6 @@ struct experts_job {
 static const struct experts_opts *opts_of(const void *self)
 {
 	return ((const struct experts_job *)self)->o;
-}
-
-static int by_device(const struct experts_opts *o)
-{
-	return o->known == KNOWN_DEVICE || o->redraw;
 }
 
 static struct routing shape_of(const struct experts_opts *o)
@@ -105,10 +96,6 @@ static int experts_check(const struct loom_host *host, const void *opts, struct 
 		return LOOM_REFUSE(host, err, "rows", "rows = %u: must be a power of two", o->rows);
 	if (o->skew == EXPERTS_TRACE && !*o->trace)
 		return LOOM_REFUSE(host, err, "trace", "skew = trace: set trace = FILE");
-	if (o->known == KNOWN_HOST && o->redraw)
-		return LOOM_REFUSE(host, err, "known",
-				   "known = host: with redraw = sample each sample has another routing, and the initial set is made "
-				   "once: set known = device");
 	return 0;
 }
 
@@ -293,7 +280,7 @@ static uint64_t experts_task_count(void *self, const struct loom_layout *layout)
 	struct experts_job *job = self;
 	const struct experts_opts *o = job->o;
 	uint64_t n = 0;
-	if (by_device(o))
+	if (o->redraw)
 		return (uint64_t)pieces_room((uint64_t)o->tokens * o->top, o->experts, o->block) * tiles_of(job, o->hidden);
 	route(job, layout, 0);
 	for (uint32_t e = 0; e < o->experts; e++)
@@ -325,10 +312,10 @@ static int experts_tasks(void *self, const struct loom_layout *layout, const str
 	for (uint64_t i = 0; i < (uint64_t)o->tokens * o->top; i++)
 		EXPERTS_AT(r, float, weight)[i] = (float)(1.0 / o->top);
 	route(job, layout, 0);
-	for (uint32_t b = 0; by_device(o) && b < pieces_room((uint64_t)o->tokens * o->top, o->experts, o->block); b++)
+	for (uint32_t b = 0; o->redraw && b < pieces_room((uint64_t)o->tokens * o->top, o->experts, o->block); b++)
 		for (uint32_t t = 0; t < tiles; t++)
 			experts_fill(r, 0, 0, t, 0, 0, b, tasks++);
-	for (uint32_t e = 0; !by_device(o) && e < o->experts; e++) {
+	for (uint32_t e = 0; !o->redraw && e < o->experts; e++) {
 		uint32_t first = place / o->block + e;
 		for (uint32_t b = 0; b < blocks_of(job, e); b++) {
 			uint32_t left = job->count[e] - b * o->block, n = left < o->block ? left : o->block;

@@ -14,12 +14,10 @@
 #define LAW_TEXT(NAME, text, what) text,
 static const char *const laws[] = {RAGGED_LAWS(LAW_TEXT) NULL};
 #define LAW_HELP(NAME, text, what) text ": " what ". "
-static const char *const knowns[] = {"auto", "host", "device", NULL};
 static const char *const redraws[] = {"run", "sample", NULL};
-enum { KNOWN_AUTO, KNOWN_HOST, KNOWN_DEVICE };
 
 struct ragged_opts {
-	uint32_t sequences, length, law, heads, kv_heads, dim, real, page, chunk, tile, redraw, known, checked;
+	uint32_t sequences, length, law, heads, kv_heads, dim, real, page, chunk, tile, redraw, checked;
 	double exponent;
 	const char *trace;
 };
@@ -48,11 +46,9 @@ static const struct loom_opt ragged_rows[] = {
 			 "Tokens that a worker works on at a time; a power of two. auto: 64, half of the lanes of a worker if these "
 			 "are more, or 32 for 32 lanes.", .max = 256, .flags = LOOM_OPT_AUTO),
 	LOOM_OPT(struct ragged_opts, redraw, LOOM_OPT_ENUM, "run",
-			 "When lengths are drawn. run: once. sample: before each sample; with law = trace, their order.", .choices = redraws),
-	LOOM_OPT(struct ragged_opts, known, LOOM_OPT_ENUM, "auto",
-			 "Where lengths are known. host: tasks have them as parameters. device: a task knows only its number, and finds its "
-			 "chunk by the array of the starts of sequences, as when a kernel before has written it; some tasks find none. "
-			 "auto: host; with redraw = sample device.", .choices = knowns),
+			 "When lengths are drawn. run: once, and tasks have them as parameters. sample: before each sample; with law = trace, "
+			 "their order. A task then knows only its number, and finds its chunk by the array of the starts of sequences, as when "
+			 "a kernel before has written it; some tasks find none.", .choices = redraws),
 	LOOM_OPT(struct ragged_opts, checked, LOOM_OPT_U32, "auto",
 			 "Heads of queries, over all sequences, that are compared with a computation in double precision, drawn again "
 			 "for each sample. All are checked to have an output. auto: all, but fewer where that takes 2^30 multiplications.",
@@ -92,10 +88,6 @@ static int ragged_check(const struct loom_host *host, const void *opts, struct l
 		return LOOM_REFUSE(host, err, "tile", "tile = %u: must be a power of two from 8 on", o->tile);
 	if (o->chunk % o->page)
 		return LOOM_REFUSE(host, err, "chunk", "chunk = %u: must be a multiple of page = %u", o->chunk, o->page);
-	if (o->known == KNOWN_HOST && o->redraw)
-		return LOOM_REFUSE(host, err, "known",
-				   "known = host: with redraw = sample each sample has other lengths, and the initial set is made "
-				   "once: set known = device");
 	if (o->law == RAGGED_TRACE && !*o->trace)
 		return LOOM_REFUSE(host, err, "trace", "law = trace: set trace = FILE");
 	return 0;
@@ -176,11 +168,6 @@ static int ragged_constants(void *self, const struct loom_layout *layout, char *
 		 "#define RAGGED_PRODUCTS %u\n",
 		 o->dim, o->heads / o->kv_heads, tile_of(o, layout), o->real, workload_products(layout));
 	return 0;
-}
-
-static int by_device(const struct ragged_opts *o)
-{
-	return o->known == KNOWN_DEVICE || o->redraw;
 }
 
 /* Draws the lengths of the current sample. */
@@ -271,8 +258,8 @@ static uint64_t ragged_task_count(void *self, const struct loom_layout *layout)
 	struct ragged_job *job = self;
 	draw(job, layout);
 	uint32_t chunk = chunk_of(job, layout);
-	uint64_t n = by_device(job->o) ? pieces_room(job->most, job->n, chunk) : 0;
-	for (uint32_t i = 0; !by_device(job->o) && i < job->n; i++)
+	uint64_t n = job->o->redraw ? pieces_room(job->most, job->n, chunk) : 0;
+	for (uint32_t i = 0; !job->o->redraw && i < job->n; i++)
 		n += pieces_of(job->length[i], chunk);
 	return n * job->o->kv_heads;
 }
@@ -307,10 +294,10 @@ static int ragged_tasks(void *self, const struct loom_layout *layout, const stru
 			    layout->seed, numbers, o->real, err);
 	if (rc)
 		return rc;
-	for (uint32_t i = 0; by_device(o) && i < pieces_room(job->most, job->n, r->chunk); i++)
+	for (uint32_t i = 0; o->redraw && i < pieces_room(job->most, job->n, r->chunk); i++)
 		for (uint32_t kv = 0; kv < o->kv_heads; kv++)
 			ragged_fill_piece(i, kv, tasks++);
-	for (uint32_t i = 0; !by_device(o) && i < job->n; i++)
+	for (uint32_t i = 0; !o->redraw && i < job->n; i++)
 		for (uint32_t kv = 0; kv < o->kv_heads; kv++)
 			for (uint32_t k = 0; k < pieces_of(job->length[i], r->chunk); k++)
 				ragged_fill(r, i, kv, job->length[i], k, tasks++);
