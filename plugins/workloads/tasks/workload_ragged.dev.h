@@ -158,7 +158,7 @@ LOOM_FN const uint32_t *ragged_table(const struct ragged *r, uint32_t sequence)
 	return RAGGED_AT(r, const uint32_t, table) + pieces_first(ragged_start(r), sequence, 1u << r->page_log2);
 }
 
-/* The parameters of a task, decoded. If `tokens` is 0, the task has nothing to do. */
+/* The parameters of a task, decoded. */
 struct ragged_task {
 	const uint32_t *table; /* page table of its sequence */
 	uint32_t sequence, kv, from, tokens, chunk, chunks;
@@ -173,15 +173,6 @@ LOOM_FN struct ragged_task ragged_task_of(struct ragged *r, const struct loom_ta
 	w.tokens = (uint32_t)(t->param[1] >> 32);
 	w.chunk = (uint32_t)t->param[2];
 	w.chunks = (uint32_t)(t->param[2] >> 32);
-	if (!w.chunks) { /* the host did not know the lengths, and has only numbered the chunks: ragged_fill_piece() */
-		const uint32_t *start = ragged_start(r), piece = w.sequence;
-		w.sequence = pieces_row(start, r->sequences, r->chunk, piece);
-		uint32_t length = start[w.sequence + 1] - start[w.sequence];
-		w.chunk = piece - pieces_first(start, w.sequence, r->chunk);
-		w.chunks = pieces_of(length, r->chunk);
-		w.from = w.chunk * r->chunk;
-		w.tokens = w.chunk >= w.chunks ? 0 : length - w.from < r->chunk ? length - w.from : r->chunk;
-	}
 	w.table = ragged_table(r, w.sequence);
 	return w;
 }
@@ -204,11 +195,26 @@ LOOM_FN void ragged_fill_piece(uint32_t piece, uint32_t kv, struct loom_task *t)
 	t->param[0] = piece | (uint64_t)kv << 32;
 }
 
+/* Makes a task whose chunk is known: a copy of t, or of a numbered task the one for its chunk. Returns 0 if it has none. */
+LOOM_FN int ragged_find(const struct ragged *r, const struct loom_task *t, struct loom_task *found)
+{
+	*found = *t;
+	if (t->param[2] >> 32)
+		return 1;
+	const uint32_t *start = ragged_start(r), piece = (uint32_t)t->param[0];
+	uint32_t sequence = pieces_row(start, r->sequences, r->chunk, piece), length = start[sequence + 1] - start[sequence];
+	uint32_t chunk = piece - pieces_first(start, sequence, r->chunk);
+	if (chunk >= pieces_of(length, r->chunk))
+		return 0;
+	ragged_fill(r, sequence, (uint32_t)(t->param[0] >> 32), length, chunk, found);
+	return 1;
+}
+
 /* The cost of a task is the number of its tokens plus a constant, in units of the time for one token. */
 LOOM_FN uint64_t workload_ragged_cost(struct loom_ctx *c, const struct loom_task *task)
 {
-	struct ragged_task w = ragged_task_of(ragged_of(c), task);
-	return w.tokens ? w.tokens + 16 : 0;
+	struct loom_task found;
+	return ragged_find(ragged_of(c), task, &found) ? (found.param[1] >> 32) + 16 : 0;
 }
 
 /* ---- a tile ------------------------------------------------------------------------------------- */
@@ -711,8 +717,6 @@ LOOM_FN int ragged_multiply_chunk(struct loom_ctx *c, const struct loom_task *ta
 	run.split.parts = run.split.blocks = run.split.sets = 0;
 	run.split.each = 1;
 	run.turn = run.pad = 0;
-	if (!w.tokens)
-		return 0;
 	ragged_hold_begin(c, r, &w, &h);
 	ragged_hold_run(r, &w, &h);
 	loom_stream(c, (uint64_t)w.tokens * ragged_dim(r) * 4);
@@ -727,14 +731,15 @@ LOOM_FN int ragged_multiply_chunk(struct loom_ctx *c, const struct loom_task *ta
  * sequence. If that number is 0, param[0] has the number of the chunk among all sequences in place of the sequence. */
 LOOM_FN void workload_ragged_chunk(struct loom_ctx *c, const struct loom_task *task)
 {
-#if RAGGED_PRODUCTS
-	LOOM_OUTLINED_COLLECTIVE(ragged_multiply_chunk, c, task);
-#else
 	struct ragged *r = ragged_of(c);
-	struct ragged_task w = ragged_task_of(r, task);
-	struct ragged_run run;
-	if (!w.tokens)
+	struct loom_task found;
+	if (!ragged_find(r, task, &found))
 		return;
+#if RAGGED_PRODUCTS
+	LOOM_OUTLINED_COLLECTIVE(ragged_multiply_chunk, c, (const struct loom_task *)&found);
+#else
+	struct ragged_task w = ragged_task_of(r, &found);
+	struct ragged_run run;
 	ragged_begin(c, r, &w, &run);
 	for (uint32_t at = 0; at < w.tokens;) {
 		struct ragged_tile t = ragged_tile_at(r, &w, at);
