@@ -34,6 +34,7 @@
 enum plan_source { PLAN_EQUAL, PLAN_DECLARED, PLAN_ARRAY };
 
 #define PLAN_FINE      256u	   /* with so many tasks per worker or more, lists are contiguous shares */
+#define PLAN_MOST      8192u	   /* and with more tasks than this, because one worker sorts them while all others wait */
 #define PLAN_CLASSES   256u	   /* classes of costs: eight for each power of 2 */
 #define PLAN_COST_MOST 0x7fffffffu /* higher costs count as this */
 
@@ -181,12 +182,13 @@ LOOM_FN uint32_t plan_count(const struct loom_ctx *c, uint32_t *p)
 }
 
 /* What the lanes of worker 0 share while they make the plan. It is in the worker's empty local queue, if that has room for it. */
+struct plan_sum { /* sums over the classes of a lane */
+	uint32_t tasks;
+	float cost;
+};
 struct plan_scratch {
 	uint32_t class_at[PLAN_CLASSES]; /* number of tasks of each class; then the place in `order` of the next one */
-	struct {
-		uint32_t tasks;
-		float cost;
-	} lane[1]; /* [lanes]: sums over the classes of each lane */
+	/* a struct plan_sum for each lane follows */
 };
 #define PLAN_SCRATCH_BYTES(lanes)	  (PLAN_CLASSES * 4 + 8ull * (lanes))
 #define PLAN_SCRATCH_FITS(lanes, queue) (PLAN_SCRATCH_BYTES(lanes) <= (queue) * sizeof(struct loom_task))
@@ -236,21 +238,22 @@ LOOM_FN void plan_place_classes(struct loom_ctx *c, struct plan *p, struct plan_
 	const uint32_t end = first + each < PLAN_CLASSES ? first + each : PLAN_CLASSES;
 	uint32_t tasks = 0, all = 0, solo = 0;
 	float cost = 0, left = 0;
+	struct plan_sum *sum = (struct plan_sum *)(s + 1);
 	LOOM_NO_UNROLL
 	for (uint32_t i = first; i < end; i++) {
 		tasks += s->class_at[i];
 		cost += (float)s->class_at[i] * plan_cost_in(i);
 	}
-	s->lane[c->lane].tasks = tasks;
-	s->lane[c->lane].cost = cost;
+	sum[c->lane].tasks = tasks;
+	sum[c->lane].cost = cost;
 	loom_barrier_lanes(c);
 	tasks = 0;
 	for (uint32_t i = 0; i < c->lanes; i++) {
 		if (i < c->lane)
-			tasks += s->lane[i].tasks;
+			tasks += sum[i].tasks;
 		else
-			left += s->lane[i].cost;
-		all += s->lane[i].tasks;
+			left += sum[i].cost;
+		all += sum[i].tasks;
 	}
 	loom_barrier_lanes(c); /* the loop below stores other values */
 	LOOM_NO_UNROLL
@@ -262,12 +265,12 @@ LOOM_FN void plan_place_classes(struct loom_ctx *c, struct plan *p, struct plan_
 		tasks += n;
 		left -= (float)n * plan_cost_in(i);
 	}
-	s->lane[c->lane].tasks = solo;
+	sum[c->lane].tasks = solo;
 	loom_barrier_lanes(c);
 	if (c->lane != 0)
 		return;
 	for (uint32_t i = 1; i < c->lanes; i++)
-		solo += s->lane[i].tasks;
+		solo += sum[i].tasks;
 	p->shape.listed = all;
 	p->shape.solo = solo;
 	p->shape.full = (all - solo) / (c->workers - solo);
@@ -309,7 +312,7 @@ LOOM_FN void plan_begin(struct loom_ctx *c)
 {
 	struct plan *p = plan_of(c);
 	const uint64_t n = c->ctl->initial_tasks;
-	const int sorted = p->source != PLAN_EQUAL && c->workers > 1 && n < (uint64_t)PLAN_FINE * c->workers;
+	const int sorted = p->source != PLAN_EQUAL && c->workers > 1 && n <= PLAN_MOST && n < (uint64_t)PLAN_FINE * c->workers;
 	if (sorted && c->worker == 0)
 		LOOM_OUTLINED_COLLECTIVE(plan_make, c);
 	if (c->lane == 0) {
