@@ -344,7 +344,8 @@ static void sort_slots(const struct experts_job *job, struct experts *r)
 	for (uint32_t e = r->experts; e > 0; e--)
 		first[e] = first[e - 1];
 	first[0] = 0;
-	for (uint32_t b = 0; b < pieces_room((uint64_t)r->tokens * r->top, r->experts, r->block); b++) {
+	/* r->block is 0 before tasks(), where a test calls init() alone. */
+	for (uint32_t b = 0; r->block && b < pieces_room((uint64_t)r->tokens * r->top, r->experts, r->block); b++) {
 		EXPERTS_AT(r, uint64_t, pending)[2ull * b] = experts_tiles(r, r->hidden);
 		EXPERTS_AT(r, uint64_t, pending)[2ull * b + 1] = experts_tiles(r, r->dim);
 	}
