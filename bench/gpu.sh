@@ -303,7 +303,7 @@ t_waits() { # from the release by a CPU until its consumer on the GPU goes on, b
 	compare waits-beside --metric compute_s
 }
 # Attention of sequences with different lengths, and experts with different numbers of tokens, beside bench/rivals. `redrawn`: each
-# sample of a rival has other lengths, and its plan is in the clock; gpuloom's tasks then read the lengths on the GPU (known = device).
+# sample of a rival has other lengths, and its plan is in the clock; so are those of gpuloom (redraw = sample).
 t_uneven() {
 	laws=${UNEVEN_LAWS-zipf two equal} skews=${UNEVEN_SKEWS-zipf hot_one equal} fixed=${UNEVEN_RIVALS:-padded cudnn flex nested varlen triton}
 	redrawn='padded flex varlen triton'
@@ -331,12 +331,15 @@ print(*laws.lengths('$law', 2048, 64, 1), sep='\n')" >"$D/lengths-$law"
 		compare uneven-$law --metric seconds,bytes_per_s
 		[ $law != equal ] || continue
 		common=$shape
-		for one in mgws counter; do own $one scheduler.use=$one workload.ragged.known=device workload.ragged.chunk=1024; done
+		for one in 'plan 4096' 'counter 1024'; do
+			own "${one% *}" scheduler.use="${one% *}" workload.ragged.redraw=sample workload.ragged.chunk="${one#* }"
+		done
+		figure ragged_${law}_redrawn_plan_ns plan_ns plan
 		for one in $redrawn; do
 			asked $one ${law}_redrawn_$one
 			figure ragged_${law}_redrawn_$one seconds $one
 		done
-		bar ragged_${law}_redrawn_to_libraries seconds "$(echo $redrawn | tr ' ' '|')" 'mgws|counter' '>=' 1
+		bar ragged_${law}_redrawn_to_libraries seconds "$(echo $redrawn | tr ' ' '|')" 'plan|counter' '>=' 1
 		compare uneven-$law-redrawn --metric seconds
 	done
 	for skew in $skews; do

@@ -78,6 +78,7 @@ LOOM_FN int loom_last(struct loom_ctx *c, uint64_t *pending)
 	return last;
 }
 
+#include "../plugins/workloads/tasks/pieces.dev.h"
 #include "../plugins/workloads/tasks/task.dev.h"
 #include "../plugins/workloads/tasks/tile.dev.h"
 #include "../plugins/workloads/tasks/workload_ragged.dev.h"
@@ -160,8 +161,8 @@ static __global__ void fill(uint16_t *to, uint64_t n, uint64_t first)
 /* ---- host ---- */
 
 struct batch {
-	std::vector<uint32_t> length, first_page, table;
-	std::vector<uint64_t> first_part, pending;
+	std::vector<uint32_t> length, start, table;
+	std::vector<uint64_t> pending;
 	std::vector<struct loom_task> task;
 	uint64_t tokens, numbers, parts, bytes; /* numbers: of all pages; bytes: of the block */
 	struct ragged head;
@@ -172,13 +173,11 @@ static void place(struct batch *b)
 {
 	uint64_t at = sizeof(b->head), n = b->length.size();
 #define PLACE(what, size) (b->head.what##_at = at, at = (at + (size) + 63) & ~63ull)
-	PLACE(length, n * 4);
-	PLACE(first_page, n * 4);
+	PLACE(start, (n + 1) * 4);
 	PLACE(table, b->table.size() * 4);
 	PLACE(pages, b->numbers * 2);
 	PLACE(queries, n * HEADS * RAGGED_DIM * 2);
 	PLACE(pending, n * KV * 8);
-	PLACE(first_part, n * 8);
 	PLACE(parts, b->parts * RAGGED_GROUP * (RAGGED_DIM + 2) * 4);
 	PLACE(out, n * HEADS * RAGGED_DIM * 4);
 #undef PLACE
@@ -187,7 +186,7 @@ static void place(struct batch *b)
 
 static void make_batch(struct batch *b, uint32_t chunk)
 {
-	uint64_t pages = 0;
+	uint32_t pages;
 	b->head = {};
 	b->head.sequences = b->length.size();
 	b->head.heads = HEADS;
@@ -198,16 +197,16 @@ static void make_batch(struct batch *b, uint32_t chunk)
 	b->head.page_log2 = __builtin_ctz(PAGE);
 	b->head.chunk = chunk;
 	b->head.scale = (float)(1.4426950408889634 / sqrt((double)RAGGED_DIM));
-	b->tokens = b->parts = 0;
+	b->tokens = 0;
 	for (uint32_t n : b->length) {
-		b->first_page.push_back(pages);
-		b->first_part.push_back(b->parts);
-		pages += (n + PAGE - 1) / PAGE;
-		b->parts += (uint64_t)ragged_chunks(&b->head, n) * KV;
+		b->start.push_back(b->tokens);
 		b->tokens += n;
 		for (uint32_t kv = 0; kv < KV; kv++)
-			b->pending.push_back(ragged_chunks(&b->head, n));
+			b->pending.push_back(pieces_of(n, chunk));
 	}
+	b->start.push_back(b->tokens);
+	pages = pieces_room(b->tokens, b->length.size(), PAGE);
+	b->parts = (uint64_t)pieces_room(b->tokens, b->length.size(), chunk) * KV;
 	for (uint32_t i = 0; i < pages; i++)
 		b->table.push_back(i);
 	for (uint32_t i = pages; i > 1; i--)
@@ -228,7 +227,7 @@ static uint64_t plan(struct batch *b, struct loom_task *on_gpu)
 	b->task.clear();
 	for (uint32_t i = 0; i < b->length.size(); i++)
 		for (uint32_t kv = 0; kv < KV; kv++)
-			for (uint32_t k = 0; k < ragged_chunks(&b->head, b->length[i]); k++) {
+			for (uint32_t k = 0; k < pieces_of(b->length[i], b->head.chunk); k++) {
 				b->task.emplace_back();
 				ragged_fill(&b->head, i, kv, b->length[i], k, &b->task.back());
 			}
@@ -258,7 +257,7 @@ static double head_is_off(const struct batch *b, uint32_t sequence, uint32_t hea
 	double highest = -1e300, total = 0, worst = 0;
 	/* The index of the first number of a token's keys; its values are one page of tokens further. */
 	auto at = [&](uint32_t t) {
-		uint64_t page = b->table[b->first_page[sequence] + t / PAGE];
+		uint64_t page = b->table[pieces_first(b->start.data(), sequence, PAGE) + t / PAGE];
 		return ((page * KV + head / RAGGED_GROUP) * 2 * PAGE + t % PAGE) * RAGGED_DIM;
 	};
 	for (uint32_t t = 0; t < n; t++) {
@@ -312,10 +311,8 @@ static int attention(int persistent, struct batch *b)
 	MUST(cudaMalloc(&task, b->parts * sizeof(*task)));
 	MUST(cudaMalloc(&turn, sizeof(*turn)));
 	MUST(cudaMemcpy(block, &b->head, sizeof(b->head), cudaMemcpyHostToDevice));
-	send(b->length, block, b->head.length_at);
-	send(b->first_page, block, b->head.first_page_at);
+	send(b->start, block, b->head.start_at);
 	send(b->table, block, b->head.table_at);
-	send(b->first_part, block, b->head.first_part_at);
 	fill<<<1024, 256>>>((uint16_t *)(block + b->head.pages_at), b->numbers, 0);
 	fill<<<64, 256>>>((uint16_t *)(block + b->head.queries_at), b->length.size() * HEADS * RAGGED_DIM, b->numbers);
 	plan(b, task); /* for the first time, which takes longer */

@@ -49,7 +49,7 @@ def case(name, sizes, folder, costs, rounds):
             costs_of.append([task['cost'] for task in json.load(f)['tasks']])
         for s in rotated(SCHEDULERS, turn):
             # The lab's plan follows from measured costs, so the measured plan does, too.
-            chosen = [f'scheduler.use={s}'] + ([f'scheduler.plan.load={trace}'] if s == 'plan' else [])
+            chosen = [f'scheduler.use={s}'] + (['scheduler.plan.costs=measured'] if s == 'plan' else [])
             measured[s] += run(['conf/ragged.ini', '--samples', '5', *settings(options + chosen)])['metrics']['seconds']['samples']
     with open(trace, 'w') as f:
         json.dump({'format': 'gpuloom-costs', 'tasks': [{'id': i, 'cost': statistics.median_low(c)}

@@ -38,6 +38,7 @@ void loom__rig_shape(struct loom__rig *r, const struct loom__rig_want *w)
 					 .initial_tasks = w->initial_tasks,
 					 .seed = w->seed,
 					 .noncoherent = w->noncoherent,
+					 .costs = w->costs,
 					 .barrier_scopes = w->barrier_scopes};
 }
 
@@ -52,6 +53,8 @@ int loom__rig_add(struct loom__rig *r, const struct loom_plugin *p, const struct
 		code = part->ops->create(host, opts, &part->self, err);
 	if (code)
 		part->plugin = NULL;
+	if (!code && p->kind == LOOM_WORKLOAD && p->dev && LOOM_HAS((const struct loom_workload_dev *)p->dev->cpu, cost))
+		r->layout.costs = LOOM_COSTS_OF_WORKLOAD;
 	if (!code && p->dev && !r->want.table[p->kind])
 		r->want.table[p->kind] = p->dev->cpu;
 	return code;

@@ -23,7 +23,7 @@ struct loom__rig_want {
 	uint32_t kind[LOOM__RIG_DEVICES];                 /* LOOM_ON_*; 0: a CPU */
 	uint32_t noncoherent;                             /* loom_layout.noncoherent */
 	const struct loom_barrier_scopes *barrier_scopes; /* loom_layout.barrier_scopes */
-	uint64_t seed, initial_tasks;
+	uint64_t seed, initial_tasks, costs; /* costs: enum loom_costs, without a workload */
 	int counts; /* the workload comes first, as in the core: its tasks decide what schedulers need */
 	uint64_t bytes[LOOM_KINDS_MAX];    /* size of a block for the stack, of kinds without a plug-in */
 	const void *table[LOOM_KINDS_MAX]; /* device functions; NULL: those of the plug-in */

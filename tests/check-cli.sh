@@ -123,9 +123,9 @@ expect 2 'same file' "$G" run "$tmp/mine.ini" $small --json "$tmp/new" --trace "
 expect 2 "plugins/sched_mgws.so' would overwrite|sched_mgws.so' .*overwrite the input" "$G" run "$tmp/mine.ini" $small \
 	--set scheduler.use="$B/plugins/sched_mgws.so" --trace "$B/plugins/sched_mgws.so"
 expect 2 'overwrite an input of the command' "$G" run "$tmp/mine.ini" $small --set scheduler.use=plan \
-	--set scheduler.plan.save="$tmp/base.ini"
+	--set scheduler.plan.costs=measured --set scheduler.plan.save="$tmp/base.ini"
 expect 2 "would overwrite '.*new.plan' of .scheduler.plan. save" "$G" run "$tmp/mine.ini" $small --set scheduler.use=plan \
-	--set scheduler.plan.save="$tmp/new.plan" --json "$tmp/new.plan"
+	--set scheduler.plan.costs=measured --set scheduler.plan.save="$tmp/new.plan" --json "$tmp/new.plan"
 expect 2 'would overwrite the input' "$G" compare "$tmp/mine.ini" --vary run.seed=1,2 --json "$tmp/base.ini"
 expect 2 'same file' "$G" compare "$tmp/mine.ini" --vary run.seed=1,2 -o "$tmp/new.svg" -o "$tmp/./new.svg"
 expect 2 'would overwrite the input' "$G" compare "$tmp/one.json" "$tmp/two.json" --json "$tmp/two.json"
@@ -386,7 +386,7 @@ expect 2 'is a comparison' "$G" config check tests/data/compare.json
 # A file that a plug-in reads must be a regular file. Opening a FIFO would wait for a writer.
 for set in "1 ragged workload.ragged.law=trace workload.ragged.trace" \
 	"1 contains workload.contains.path=$PWD/README.md workload.contains.index" \
-	"1 contains scheduler.use=plan scheduler.plan.load"; do
+	"1 experts workload.experts.skew=trace workload.experts.trace"; do
 	set -- $set
 	code=$1 conf=$2
 	shift 2

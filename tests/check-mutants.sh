@@ -34,6 +34,8 @@ spoil 'a taker claims although it found no slot' pools pool.dev.h sched_pool_cla
 	'(int64_t)loom_fetch_add_relaxed_sys(&p->open, ~0ull) <= 0' '(loom_fetch_add_relaxed_sys(&p->open, ~0ull), 0)'
 spoil 'a taker stores where it must add' pools sched_plan.dev.h plan_take \
 	'loom_fetch_add_relaxed_sys(&b->next, n)' '(loom_store_relaxed_sys(&b->next, taken + n), taken)'
+spoil 'a worker does not wait for the plan' pools sched_plan.dev.h plan_begin '!loom_load_acquire_sys(&p->ready)' '0'
+spoil 'a list ends with its last whole round' pools sched_plan.dev.h plan_length 's->full + (turn < s->rest)' 's->full'
 program=test_races_gpu
 spoil 'the arriver before the last one releases' shipped counter.dev.h barrier_signal \
 	'barrier_add(&arrived->value, wide) + 1 != round * n' 'barrier_add(&arrived->value, wide) + 2 != round * n'

@@ -17,7 +17,7 @@ struct harness_params {
 	const char *workload, *workload_opts; /* NULL selects the test's own tasks, in the fields below */
 	loom_task_fn *const *task;            /* `tasks` functions; the index of a function is its tag */
 	const struct loom_task *initial;      /* `initials` tasks, which harness_open() copies */
-	uint64_t initials;
+	uint64_t initials, costs;	       /* costs: enum loom_costs */
 	uint32_t tasks;
 	uint32_t workers, lanes; /* the number of all workers, and of the lanes of each (0 means 1) */
 	uint32_t second_kind; /* LOOM_ON_GPU if the second device behaves like a GPU, 0 if it is a CPU */
@@ -28,6 +28,7 @@ struct harness_params {
 	/* Device code compiled into the test, in place of the plug-ins'. NULL selects the plug-ins' code. */
 	const struct loom_sched_dev *sched_dev;
 	const struct loom_term_dev *term_dev;
+	const struct loom_workload_dev *workload_dev; /* of the test's own tasks; only cost() is used */
 	const struct loom_trigger_dev *trigger_dev; /* NULL if there is no trigger; a trigger gets a block of 4 KiB */
 };
 
@@ -35,7 +36,6 @@ struct harness {
 	struct harness_params p;
 	struct loom__rig rig;
 	loom_task_fn *task[16];
-	uint64_t *costs; /* the costs of the initial tasks, to which layout.costs points */
 	double seconds; /* the time of the last harness_run() */
 };
 
@@ -49,8 +49,6 @@ FAKE_FN void harness_close(struct harness *h)
 {
 	if (h)
 		loom__rig_close(&h->rig);
-	if (h)
-		free(h->costs);
 	free(h);
 }
 
@@ -79,14 +77,7 @@ FAKE_FN int harness_furnish(struct harness *h, struct loom_error *err)
 	r->want.tasks = dev->count;
 	for (uint32_t i = 0; i < dev->count; i++)
 		h->task[i] = dev->task[i].fn;
-	rc = w->tasks(part->self, &r->layout, &part->view, loom__rig_ref(r, part->view.global), r->initial, err);
-	if (rc || !LOOM_HAS(w, cost))
-		return rc;
-	h->costs = calloc(r->layout.initial_tasks, sizeof(*h->costs));
-	for (uint64_t i = 0; i < r->layout.initial_tasks; i++)
-		h->costs[i] = w->cost(part->self, &r->layout, &r->initial[i]);
-	r->layout.costs = h->costs;
-	return 0;
+	return w->tasks(part->self, &r->layout, &part->view, loom__rig_ref(r, part->view.global), r->initial, err);
 }
 
 /* Returns NULL and fills *err if a plug-in rejects the parameters. */
@@ -100,6 +91,7 @@ FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom
 				      .noncoherent = p->noncoherent,
 				      .seed = p->seed,
 				      .initial_tasks = p->initials,
+				      .costs = p->costs,
 				      .counts = 1,
 				      .one_view = 1,
 				      .dirty = 1u << LOOM_SCHED, /* schedulers must initialise their memory */
@@ -108,6 +100,7 @@ FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom
 	want.table[LOOM_SCHED] = p->sched_dev;
 	want.table[LOOM_TERM] = p->term_dev;
 	want.table[LOOM_TRIGGER] = p->trigger_dev;
+	want.table[LOOM_WORKLOAD] = p->workload_dev;
 	want.bytes[LOOM_TRIGGER] = p->trigger_dev ? 4096 : 0;
 	h->p = *p;
 	h->p.lanes = want.lanes;

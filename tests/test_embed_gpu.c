@@ -21,6 +21,8 @@
 /* The same constants as in tests/gpu/embed_task.dev.h. */
 enum { EMBED_COUNT, EMBED_TREE, EMBED_SPIN, EMBED_FAIL, EMBED_TRAP };
 
+static const char *scheduler = "mgws"; /* of open_with() */
+
 static uint32_t devices(void)
 {
 	uint32_t n = 1;
@@ -45,6 +47,7 @@ static void open_with(struct embedder *e, const char *workers, const char *timeo
 {
 	static const char *const name[] = {"embed_task"};
 	embedder_begin(e, getenv("TEST_GPU"));
+	set(e, "scheduler", "use", scheduler);
 	set(e, "run", "timeout", timeout);
 	set(e, "device.gpu", "workers", workers);
 	if (devices() > 1 && !getenv("TEST_GPU_APART"))
@@ -571,6 +574,66 @@ static void capture(struct launcher *l)
 static uint64_t seen(const struct embedder *e)
 {
 	return __atomic_load_n((const uint64_t *)e->host, __ATOMIC_RELAXED);
+}
+
+/* Draws new costs, of which about half are 0. Returns the number of the others. */
+static uint64_t draw_costs(uint32_t *cost, uint32_t n)
+{
+	uint64_t some = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t x = xorshift(&seed);
+		cost[i] = x & 1 ? 1 + (uint32_t)(x >> 40) % 1000 : 0;
+		some += cost[i] != 0;
+	}
+	return some;
+}
+
+/* The plan of each run and of each replay of a graph is made from the costs that are then in memory. */
+TEST(plans)
+{
+	enum { N = 40 };
+	struct loom_task t[N];
+	struct embedder e;
+	void *cost, *stream, *graph, *made;
+	loom_ref ref;
+	if (has_cpu())
+		return;
+	scheduler = "plan";
+	open_with(&e, "4", "20s");
+	scheduler = "mgws";
+	ok(&e, loom_stack_alloc(e.stack, N * 4, &ref, &cost, &e.err));
+	for (uint32_t i = 0; i < N; i++)
+		t[i] = (struct loom_task){.tag = e.tag, .param = {EMBED_COUNT, 0, e.ref}, .data = {ref + 4 * i, 4, LOOM_COST}};
+	for (int i = 0; i < 20; i++) {
+		uint64_t some = draw_costs(cost, N);
+		ok(&e, loom_stack_submit(e.stack, t, N, &e.err));
+		ok(&e, run(&e));
+		CU_ASSERT_EQUAL(ran(&e), some);
+	}
+	if (devices() == 1 && !resident() && find_driver()) {
+		CU_ASSERT_EQUAL_FATAL(cu.cuStreamCreate(&stream, 1), 0);
+		for (int captured = 0; captured < 2; captured++) { /* a stack can be captured when it has run once in a stream */
+			if (captured)
+				CU_ASSERT_EQUAL_FATAL(cu.cuStreamBeginCapture(stream, 0), 0);
+			ok(&e, loom_stack_submit(e.stack, t, N, &e.err));
+			ok(&e, loom_stack_enqueue(e.stack, stream, &e.err));
+		}
+		CU_ASSERT_EQUAL_FATAL(cu.cuStreamEndCapture(stream, &graph), 0);
+		CU_ASSERT_EQUAL_FATAL(cu.cuGraphInstantiate(&made, graph, 0), 0);
+		cu.cuGraphDestroy(graph);
+		CU_ASSERT_EQUAL(cu.cuStreamSynchronize(stream), 0);
+		ran(&e);
+		for (int i = 0; i < 30; i++) {
+			uint64_t some = draw_costs(cost, N);
+			CU_ASSERT_EQUAL(cu.cuGraphLaunch(made, stream), 0);
+			CU_ASSERT_EQUAL(cu.cuStreamSynchronize(stream), 0);
+			CU_ASSERT_EQUAL(ran(&e), some);
+		}
+		ok(&e, await(&e));
+		cu.cuGraphExecDestroy(made);
+		cu.cuStreamDestroy(stream);
+	}
+	shut(&e);
 }
 
 /* Waits until nothing of the stream is left, and checks that the rest of it did nothing. */

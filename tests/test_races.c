@@ -179,6 +179,13 @@ TEST(ranks)
 	CU_ASSERT_TRUE(crossed > 0 || test_turns() == 1);
 }
 
+/* Some tasks have lists for themselves. */
+static uint64_t races_cost(struct loom_ctx *c, const struct loom_task *t)
+{
+	(void)c;
+	return t->param[0] % 5 ? 1 + t->param[0] % 3 : 1000;
+}
+
 /* Tests the schedulers that keep spawned tasks in a pool. */
 TEST(pools)
 {
@@ -186,6 +193,7 @@ TEST(pools)
 						      sched_counter_wanted, NULL};
 	static const struct loom_sched_dev plan = {sizeof(plan), sched_plan_run, sched_plan_spawn, sched_plan_wanted,
 						   NULL};
+	static const struct loom_workload_dev costly = {.size = sizeof(costly), .cost = races_cost};
 	static const struct {
 		const char *name;
 		const struct loom_sched_dev *dev;
@@ -198,6 +206,8 @@ TEST(pools)
 	    {"sched_plan", &plan, {"costs=equal" PARK, 3, 9, 24, COMB, 0}},
 	    {"sched_plan", &plan, {"costs=equal pool=5" PARK, 4, 6, 24, STAR, 0}},
 	    {"sched_plan", &plan, {"costs=equal wait=yield", 2, 12, 24, BINARY, 0}},
+	    {"sched_plan", &plan, {"costs=declared" PARK, 3, 9, 12, RANDOM, 0}},
+	    {"sched_plan", &plan, {"costs=declared" PARK, 4, 14, 20, COMB, TWO_CPUS}},
 	    {"sched_plan", &plan, {"costs=equal" PARK, 4, 20, 30, RANDOM, TWO_CPUS}},
 	};
 	for (size_t i = 0; i < COUNT(pools) * COUNT(turns_term); i++) {
@@ -210,6 +220,8 @@ TEST(pools)
 		p.sched_dev = pools[i % COUNT(pools)].dev;
 		p.workers = s->workers;
 		p.noncoherent = s->noncoherent != ONE_DEVICE;
+		p.costs = LOOM_COSTS_OF_WORKLOAD;
+		p.workload_dev = &costly;
 		turns_ranks = (struct ranks){.n = 1, .h = {harness_must(&p)}};
 		turns_games(s->size, p.sched, s->opts, s->shape);
 	}

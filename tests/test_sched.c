@@ -254,7 +254,7 @@ TEST(static_shares)
 	harness_close(h);
 }
 
-/* Without costs, the table of sched_plan gives the same shares as a static split. sched_counter hands out all tasks. */
+/* Without costs, the lists of sched_plan are the same shares as a static split. sched_counter hands out all tasks. */
 TEST(counter_and_plan_shares)
 {
 	struct harness *h = open_tree("sched_plan", "steal=none", 4, 1, 10, 10, STAR, 1);
@@ -304,8 +304,6 @@ TEST(refusals)
 			LOOM_ENOTSUP, "cannot add to the same word");
 	harness_refused(&(struct harness_params){.sched = "sched_plan", .second_kind = LOOM_ON_GPU, .workers = 2},
 			LOOM_ENOTSUP, "devices of one kind");
-	harness_refused(&(struct harness_params){.sched = "sched_plan", .sched_opts = "load=/nonesuch/costs.json", .workers = 2},
-			LOOM_ENOENT, "/nonesuch/costs.json");
 }
 
 /* Words that all workers of one device poll are in the memory of this device, and not in host memory. */

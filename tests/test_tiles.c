@@ -78,7 +78,7 @@ TEST(ragged)
 	    {"sequences=3 law=uniform length=60 real=bfloat16 page=32 dim=40", 2, 64},
 	    {"sequences=2 law=two length=90 chunk=64 heads=32 kv_heads=2 dim=8", 1, 128},
 	    {"sequences=1 law=equal length=300 chunk=8388608 heads=4 kv_heads=1 dim=128", 1, 192},
-	    {"sequences=1 law=equal length=40 heads=12 kv_heads=1 dim=256 known=device", 1, 64},
+	    {"sequences=1 law=equal length=40 heads=12 kv_heads=1 dim=256 redraw=sample", 1, 64},
 	};
 	tile_rig_start();
 	for (size_t i = 0; i < COUNT(jobs); i++)
@@ -95,7 +95,7 @@ TEST(experts)
 	    {"tokens=9 top=2 experts=3 dim=72 hidden=136 rows=32", 2, 64},
 	    {"tokens=33 top=1 experts=2 block=7 dim=40 hidden=72 rows=64 real=float16", 1, 128},
 	    {"tokens=40 top=1 experts=1 block=32 dim=64 hidden=136 rows=131072 real=float16", 1, 192},
-	    {"tokens=12 top=1 experts=1 dim=512 hidden=256 rows=128 known=device", 1, 128},
+	    {"tokens=12 top=1 experts=1 dim=512 hidden=256 rows=128 redraw=sample", 1, 128},
 	};
 	tile_rig_start();
 	for (size_t i = 0; i < COUNT(jobs); i++)

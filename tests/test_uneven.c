@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests uneven work: the tables of sched_plan, files of costs, distributions of lengths (ragged), skews of routing
+/* Tests uneven work: the plans of sched_plan, files of costs and of choices, distributions of lengths (ragged), skews of routing
  * (experts), and both workloads under every scheduler. Their checks must reject wrong results. */
 #include <math.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "harness.h"
 #include "lib/random.h"
 
-#include "../plugins/sched_plan/table.c"
+#include "../plugins/sched_plan/sched_plan.dev.h"
 #include "../plugins/sched_common/costs.c"
 #include "../plugins/workloads/tasks/experts_routing.c"
 #include "../plugins/workloads/tasks/half.h"
@@ -17,67 +17,92 @@
 #include "../plugins/workloads/tasks/workload_ragged.dev.h"
 
 static struct loom_error err;
+static void everywhere(const char *workload, const char *opts);
 static const char *const scheds[] = {"sched_static", "sched_counter", "sched_host", "sched_mgws", "sched_plan"};
 
-/* ---- tables ----------------------------------------------------------------------------------- */
+/* ---- plans ------------------------------------------------------------------------------------ */
 
-/* Checks that the table has each task once. Returns the total cost of the most expensive list. */
-static uint64_t check_table(const struct plan_table *t, const uint64_t *cost)
+static void no_task(struct loom_ctx *c, const struct loom_task *t)
 {
-	uint8_t *seen = calloc(t->tasks + 1, 1);
-	uint64_t longest = 0;
-	CU_ASSERT_EQUAL(t->first[0], 0);
-	CU_ASSERT_EQUAL(t->first[t->workers], t->tasks);
-	for (uint32_t w = 0; w < t->workers; w++) {
+	(void)c, (void)t;
+}
+
+/* Makes the plan of these costs by several lanes, and checks that the lists have each task once, except tasks of cost 0. Returns the
+ * largest sum of costs of a list. */
+static uint64_t check_plan(const uint32_t *cost, uint64_t tasks, uint32_t workers, uint32_t lanes)
+{
+	static loom_task_fn *const fn[] = {no_task};
+	struct loom_task *t = calloc(tasks + 1, sizeof(*t));
+	uint8_t *seen = calloc(tasks + 1, 1);
+	uint64_t longest = 0, some = 0;
+	for (uint64_t i = 0; i < tasks; i++)
+		t[i].data = (struct loom_data){LOOM_REF(2, i * sizeof(*cost)), 4, LOOM_COST};
+	struct harness *h = harness_must(&(struct harness_params){.sched = "sched_plan",
+								  .sched_opts = "steal=none",
+								  .task = fn,
+								  .tasks = 1,
+								  .initial = t,
+								  .initials = tasks,
+								  .costs = LOOM_COSTS_OF_DATA,
+								  .workers = workers,
+								  .lanes = lanes,
+								  .seed = 1,
+								  .extra = (void *)cost});
+	CU_ASSERT_EQUAL_FATAL(harness_run(h, &err), 0);
+	struct loom_ctx *c = &h->rig.ctx[0];
+	const struct plan_shape *s = plan_shape(c);
+	uint32_t class = 0;
+	for (uint32_t w = 0; w < workers; w++) {
 		uint64_t sum = 0;
-		CU_ASSERT_FATAL(t->first[w] <= t->first[w + 1]);
-		for (uint64_t i = t->first[w]; i < t->first[w + 1]; i++) {
-			CU_ASSERT_FATAL(t->order[i] < t->tasks);
-			CU_ASSERT_FALSE(seen[t->order[i]]++);
-			sum += cost ? cost[t->order[i]] : 1;
+		CU_ASSERT_TRUE(plan_length(c, w) > 0 || w >= s->listed);
+		for (uint32_t i = 0; i < plan_length(c, w); i++, some++) {
+			uint32_t at = plan_task(c, w, i);
+			CU_ASSERT_FATAL(at < tasks);
+			CU_ASSERT_FALSE(seen[at]++);
+			sum += cost[at];
 		}
 		longest = sum > longest ? sum : longest;
 	}
+	CU_ASSERT_EQUAL(some, s->listed);
+	for (uint64_t i = 0; i < tasks; i++)
+		CU_ASSERT_EQUAL(seen[i], !s->sorted || cost[i] != 0);
+	for (uint32_t i = 0; s->sorted && i < s->listed; i++) {
+		uint32_t next = plan_class(plan_cost_of(plan_of(c))[(plan_cost_of(plan_of(c)) + tasks)[i]]);
+		CU_ASSERT_TRUE(next >= class);
+		class = next;
+	}
+	CU_ASSERT_EQUAL(s->sorted, workers > 1 && tasks / PLAN_FINE < workers);
+	harness_close(h);
+	free(t);
 	free(seen);
 	return longest;
 }
 
-TEST(tables)
+TEST(plans)
 {
-	static uint64_t cost[20000];
+	static uint32_t cost[10000];
 	uint64_t seed = 5;
 	for (uint32_t workers = 1; workers <= 40; workers += 13)
-		for (uint64_t tasks = 0; tasks <= 20000; tasks = tasks * 3 + 1) {
-			struct plan_table t;
+		for (uint64_t tasks = 0; tasks <= 4000; tasks = tasks * 3 + 1) {
 			uint64_t sum = 0, most = 0;
 			for (uint64_t i = 0; i < tasks; i++) {
-				cost[i] = 1 + (uint64_t)(1000.0 / (double)(1 + loom__random(&seed) % 1000));
+				cost[i] = i % 7 == 6 ? 0 : 1 + (uint32_t)(100000.0 / (double)(1 + loom__random(&seed) % 1000));
 				sum += cost[i];
 				most = cost[i] > most ? cost[i] : most;
 			}
-			CU_ASSERT_EQUAL_FATAL(plan_table_make(&t, tasks, cost, workers), 0);
-			uint64_t longest = check_table(&t, cost), least = (sum + workers - 1) / workers;
-			least = least > most ? least : most;
-			CU_ASSERT_EQUAL(longest, t.longest);
-			/* Few tasks are distributed by LPT, whose longest list is at most 4/3 of the optimum. Many
-			 * tasks are split into contiguous shares, which exceed an equal share by at most one task. */
-			CU_ASSERT_TRUE(tasks / PLAN_FINE >= workers ? longest <= least + most : 3 * longest <= 4 * least + 3);
-			plan_table_free(&t);
-			CU_ASSERT_EQUAL_FATAL(plan_table_make(&t, tasks, NULL, workers), 0);
-			CU_ASSERT_EQUAL(check_table(&t, NULL), (tasks + workers - 1) / workers);
-			for (uint64_t i = 0; i < tasks; i++)
-				CU_ASSERT_EQUAL(t.order[i], i);
-			plan_table_free(&t);
+			uint64_t longest = check_plan(cost, tasks, workers, tasks % 2 ? 1 : 3);
+			uint64_t least = (sum + workers - 1) / workers > most ? (sum + workers - 1) / workers : most;
+			CU_ASSERT_TRUE(tasks / PLAN_FINE >= workers || longest <= 2 * least);
 		}
-	/* The expected table is computed by hand, for costs of 7, 6, 5, 4 and 3 on two workers. */
-	struct plan_table t;
-	static const uint64_t five[] = {3, 7, 4, 6, 5};
-	static const uint32_t order[] = {1, 2, 0, 3, 4};
-	CU_ASSERT_EQUAL_FATAL(plan_table_make(&t, 5, five, 2), 0);
-	CU_ASSERT_EQUAL(t.longest, 14);
-	CU_ASSERT_EQUAL(t.first[1], 3);
-	CU_ASSERT_EQUAL(memcmp(t.order, order, sizeof(order)), 0);
-	plan_table_free(&t);
+	/* A few long tasks have lists for themselves, and the others are shared evenly. */
+	for (uint32_t i = 0; i < 100; i++)
+		cost[i] = i % 25 ? 10 : 1000000000;
+	CU_ASSERT_EQUAL(check_plan(cost, 100, 8, 1), 1000000000);
+	for (uint32_t i = 0; i < 100; i++)
+		cost[i] = 1 + i;
+	CU_ASSERT_TRUE(check_plan(cost, 100, 8, 4) <= 5050 / 8 * 11 / 10);
+	cost[0] = 0xffffffff;
+	CU_ASSERT_TRUE(check_plan(cost, 100, 8, 4) >= 0xffffffff);
 }
 
 /* ---- files of costs -------------------------------------------------------------------------- */
@@ -189,24 +214,32 @@ static void count(const uint32_t *choice, uint32_t n, uint32_t experts, uint32_t
 
 TEST(skews)
 {
-	enum { E = 16, T = 512, TOP = 2 };
-	static uint32_t a[T * TOP], b[T * TOP], of[E], other[E];
-	for (uint32_t skew = EXPERTS_EQUAL; skew <= EXPERTS_DRIFT; skew++) {
-		experts_route(skew, 1, 3, E, T, TOP, a);
-		experts_route(skew, 1, 3, E, T, TOP, b);
+	enum { E = 16, T = 512, TOP = 2, R = 4 };
+	static uint32_t a[T * TOP], b[T * TOP], source[T], of[E], other[E], from[R];
+	const struct routing shape = {.experts = E, .tokens = T, .top = TOP, .ranks = R, .steps = 1};
+	for (uint32_t skew = EXPERTS_EQUAL; skew < EXPERTS_TRACE; skew++) {
+		routing_draw(skew, 1, 3, &shape, a, source);
+		routing_draw(skew, 1, 3, &shape, b, NULL);
 		CU_ASSERT_EQUAL(memcmp(a, b, sizeof(a)), 0);
 		for (uint32_t t = 0; t < T; t++)
 			CU_ASSERT_NOT_EQUAL(a[2 * t], a[2 * t + 1]);
 		count(a, T * TOP, E, of);
 		CU_ASSERT_EQUAL(sum_of(of, E), T * TOP);
-		experts_route(skew, 1, 4, E, T, TOP, b);
-		CU_ASSERT_TRUE((memcmp(a, b, sizeof(a)) != 0) == (skew == EXPERTS_DRIFT));
+		count(source, T, R, from);
+		routing_draw(skew, 1, 4, &shape, b, NULL);
+		int same = skew == EXPERTS_EQUAL || skew == EXPERTS_HOT_TOP;
+		CU_ASSERT_TRUE((memcmp(a, b, sizeof(a)) != 0) != same);
 		count(b, T * TOP, E, other);
-		uint32_t hot = of[0] + of[1];
+		uint32_t hot = of[0] + of[1], rank = hot + of[2] + of[3], most = 0, set = 0;
+		for (uint32_t e = 0; e < E; e++) {
+			most = of[e] > most ? of[e] : most;
+			set += of[e] > 100;
+		}
+		if (skew != EXPERTS_RAGGED_SOURCE)
+			CU_ASSERT_TRUE(from[0] == T / R && from[R - 1] == T / R);
 		switch (skew) {
 		case EXPERTS_EQUAL:
-			for (uint32_t e = 0; e < E; e++)
-				CU_ASSERT_EQUAL(of[e], T * TOP / E);
+			CU_ASSERT_EQUAL(most, T * TOP / E);
 			break;
 		case EXPERTS_UNIFORM:
 			CU_ASSERT_TRUE(of[0] > 30 && of[0] < 100);
@@ -224,16 +257,76 @@ TEST(skews)
 		case EXPERTS_HOT_TOP:
 			CU_ASSERT_TRUE(of[0] == T && of[1] == T);
 			break;
-		default: /* drift: the hot experts of the second call are shifted by one */
-			CU_ASSERT_TRUE(of[3] > of[2] && other[4] > other[3]);
+		case EXPERTS_HOT_SET: /* four of the sixteen experts are hot, as in the next two cases */
+			CU_ASSERT_TRUE(set == 4 && rank < 450);
+			break;
+		case EXPERTS_HOT_RANK:
+			CU_ASSERT_TRUE(set == 4 && rank > 500 && rank < 750);
+			break;
+		case EXPERTS_HOT_SPREAD:
+			CU_ASSERT_TRUE(set == 4 && of[0] > 100 && of[4] > 100 && of[8] > 100 && of[12] > 100);
+			break;
+		case EXPERTS_RAGGED_SOURCE:
+			CU_ASSERT_TRUE(most < 100 && from[0] == 246 && from[0] > from[1] && from[1] > from[2] && from[2] > from[3]);
+			break;
+		case EXPERTS_IDLE_RANK:
+			CU_ASSERT_TRUE(of[11] > 0 && of[12] + of[13] + of[14] + of[15] == 0);
+			break;
+		case EXPERTS_ROTATING: /* the fourth rank is hot in step 3, and the first in step 4 */
+			CU_ASSERT_TRUE(of[12] > 100 && of[15] > 100 && other[0] > 100 && other[3] > 100);
+			break;
+		default: /* burst: in step 4 */
+			CU_ASSERT_TRUE(most == T * TOP / E && other[0] > 100 && other[3] > 100);
 		}
 	}
-	experts_route(EXPERTS_HOT_TOP, 1, 0, 4, 10, 4, a); /* a token chooses 4 of 4 experts, so it gets all */
+	/* A token that chooses 4 of 4 experts gets all. */
+	const struct routing four = {.experts = 4, .tokens = 10, .top = 4, .ranks = 2, .steps = 1};
+	routing_draw(EXPERTS_HOT_TOP, 1, 0, &four, a, NULL);
 	for (uint32_t k = 0; k < 4; k++)
 		CU_ASSERT_EQUAL(a[k], k);
-	experts_route(EXPERTS_ZIPF, 1, 0, 4, 10, 4, a);
+	routing_draw(EXPERTS_ZIPF, 1, 0, &four, a, NULL);
 	count(a, 40, 4, of);
 	CU_ASSERT_TRUE(of[0] == 10 && of[3] == 10);
+}
+
+TEST(routing)
+{
+#define ROUTING "gpuloom-routing 1 experts 4 tokens 2 top 2 ranks 2 steps 1 checksum "
+	static const char *const wrong[][2] = {{"", "x:1: expected 'gpuloom-routing 1"},
+					       {"gpuloom-routing 1 experts 4 tokens 2 top 5 ranks 2 steps 1 checksum 0\n", "x:1: expected"},
+					       {"gpuloom-routing 1 experts 4 tokens 9999 top 2 ranks 2 steps 9 checksum 0\n0 1 2", "fewer than 9"},
+					       {ROUTING "0\n0 1 2\n1 3 3\n", "x:3: expected a rank below 2 and 2 different experts below 4"},
+					       {ROUTING "0\n0 1 2\n1 3 4\n", "x:3:"},
+					       {ROUTING "0\n0 1 2\n2 3 1\n", "x:3:"},
+					       {ROUTING "0\n0 1 2\n1 3\n\n\n\n", "x:3:"},
+					       {ROUTING "0\n0 1 2\n1 3 1\n0", "more than 1 steps"},
+					       {ROUTING "12\n0 1 2\n1 3 1\n", "checksum is 0000000000000012"}};
+	struct routing r, back;
+	for (size_t i = 0; i < COUNT(wrong); i++)
+		REFUSED(routing_parse(&fake_host, "x", wrong[i][0], &r, &err), LOOM_EINVAL, err, wrong[i][1]);
+	/* routing_read() returns what routing_write() has written. */
+	uint32_t choice[] = {3, 1, 0, 2, 1, 0, 2, 3, 0, 1, 3, 2}, source[] = {0, 1, 1, 0, 0, 1};
+	char path[] = "/tmp/loom-routing-XXXXXX";
+	int fd = mkstemp(path);
+	CU_ASSERT_FATAL(fd >= 0);
+	close(fd);
+	r = (struct routing){4, 3, 2, 2, 2, choice, source};
+	CU_ASSERT_EQUAL(routing_write(&fake_host, path, &r, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(routing_read(&fake_host, path, &back, &err), 0);
+	CU_ASSERT_EQUAL(memcmp(&r, &back, offsetof(struct routing, choice)), 0);
+	CU_ASSERT_FALSE(memcmp(choice, back.choice, sizeof(choice)) || memcmp(source, back.source, sizeof(source)));
+	source[5] = 0;
+	CU_ASSERT_NOT_EQUAL(routing_checksum(&r), routing_checksum(&back));
+	routing_free(&back);
+	/* The workload runs a file, and refuses one of another shape. */
+	char opts[100];
+	snprintf(opts, sizeof(opts), "skew=trace trace=%s experts=4 tokens=3 top=2 dim=32 hidden=48 redraw=sample", path);
+	everywhere("workload_experts", opts);
+	snprintf(opts, sizeof(opts), "skew=trace trace=%s experts=5", path);
+	harness_refused(&(struct harness_params){.workload = "workload_experts", .workload_opts = opts, .workers = 1}, LOOM_EINVAL,
+			"set experts = 4, tokens = 3 and top = 2");
+	unlink(path);
+	REFUSED(routing_read(&fake_host, path, &r, &err), LOOM_ENOENT, err, path);
 }
 
 /* Compares the conversion of each 16-bit value with the definition of its type, and tests powers of 2. */
@@ -289,7 +382,8 @@ TEST(ragged)
 	    "law=uniform length=60 real=bfloat16 page=32 dim=40",
 	    "law=zipf length=200 chunk=16 heads=16 kv_heads=1 dim=8",
 	    "law=two length=50 chunk=8388608 heads=4 kv_heads=4 tile=8",
-	    "law=uniform length=40 known=device chunk=32",
+	    "law=uniform length=60 redraw=sample chunk=32 page=32",
+	    "law=zipf length=200 redraw=sample chunk=64",
 	    "sequences=1 length=1",
 	    "sequences=3 law=equal length=700 chunk=256 page=256 tile=256 dim=128",
 	};
@@ -301,12 +395,12 @@ TEST(experts)
 {
 #define NAME(name, text, what) text,
 	static const char *const skews[] = {EXPERTS_SKEWS(NAME)};
-	for (size_t i = 0; i < COUNT(skews); i++) {
+	for (size_t i = 0; i < EXPERTS_TRACE; i++) {
 		char opts[100];
-		snprintf(opts, sizeof(opts), "skew=%s tokens=20 dim=32 hidden=48 rows=16", skews[i]);
+		snprintf(opts, sizeof(opts), "skew=%s tokens=20 dim=32 hidden=48 rows=16 redraw=%s", skews[i], i % 2 ? "sample" : "run");
 		everywhere("workload_experts", opts);
 	}
-	everywhere("workload_experts", "known=device real=float16 tokens=33 top=3 experts=5 block=7 rows=32 dim=40 hidden=72");
+	everywhere("workload_experts", "redraw=sample real=float16 tokens=33 top=3 experts=5 block=7 rows=32 dim=40 hidden=72");
 	everywhere("workload_experts", "tokens=1 top=1 experts=1 dim=8 hidden=8 rows=131072");
 }
 
@@ -314,7 +408,7 @@ TEST(experts)
 TEST(noncoherent)
 {
 	static const char *const jobs[][2] = {{"workload_ragged", "length=300 chunk=32"},
-					      {"workload_ragged", "length=100 chunk=16 known=device"},
+					      {"workload_ragged", "length=100 chunk=16 redraw=sample"},
 					      {"workload_experts", "tokens=40 dim=32 hidden=64 rows=8 block=4"}};
 	static const char *const apart[] = {"sched_mgws", "sched_plan"};
 	for (size_t i = 0; i < COUNT(jobs) * COUNT(apart); i++) {
@@ -387,75 +481,70 @@ TEST(refusals)
 					       {"workload_ragged", "tile=48", "power of two"},
 					       {"workload_ragged", "chunk=24", "multiple of page"},
 					       {"workload_ragged", "law=trace", "trace = FILE"},
-					       {"workload_experts", "top=5 experts=4", "there are 4 experts"},
+					       {"workload_experts", "top=5 experts=4", "among 4 experts"},
 					       {"workload_experts", "dim=12", "multiple of 8"},
 					       {"workload_experts", "rows=24", "power of two"},
-					       {"workload_experts", "skew=drift known=host", "known = device"}};
+					       {"workload_experts", "skew=trace", "trace = FILE"},
+					       {"workload_experts", "skew=idle_rank experts=4 top=4", "among 3 experts"}};
 	for (size_t i = 0; i < COUNT(wrong); i++)
 		harness_refused(
 		    &(struct harness_params){.workload = wrong[i][0], .workload_opts = wrong[i][1], .workers = 1},
 		    LOOM_EINVAL, wrong[i][2]);
-	/* sched_plan rejects a file with the costs of another job, and costs=declared if the workload declares no
-	 * costs. */
-	char path[] = "/tmp/loom-costs-XXXXXX", opts[100];
-	static const uint64_t cost[] = {1, 2};
-	int fd = mkstemp(path);
-	CU_ASSERT_FATAL(fd >= 0);
-	close(fd);
-	CU_ASSERT_EQUAL(costs_write(&fake_host, path, cost, 2, &err), 0);
-	snprintf(opts, sizeof(opts), "load=%s", path);
-	for (int declared = 0; declared < 2; declared++) {
-		struct harness *h = harness_must(
-		    &(struct harness_params){.sched = "sched_plan",
-					     .sched_opts = declared ? "costs=declared" : opts,
-					     .workload = "workload_memset",
-					     .workload_opts = "tasks=3",
-					     .workers = 2});
-		const struct loom__rig_part *part = &h->rig.part[LOOM_SCHED];
-		const struct loom_sched_ops *ops = part->plugin->ops;
-		REFUSED(ops->init(part->self, &h->rig.layout, &part->view, &err), LOOM_EINVAL, err,
-			declared ? "declares none" : "has the costs of 2 tasks");
-		harness_close(h);
-	}
-	unlink(path);
+	harness_refused(&(struct harness_params){.sched = "sched_plan", .sched_opts = "save=x", .workers = 1}, LOOM_EINVAL,
+			"costs = measured");
+	harness_refused(&(struct harness_params){.sched = "sched_plan",
+						 .sched_opts = "costs=declared",
+						 .workload = "workload_memset",
+						 .workload_opts = "tasks=3",
+						 .workers = 2},
+			LOOM_EINVAL, "declares none");
 }
 
-/* With declared costs and steal = none, each worker runs exactly its list. Then measured costs are saved to a file and
- * loaded from it. */
-TEST(plans)
+/* With declared costs and steal = none, each worker runs exactly its list, also if each sample has other lengths. Measured costs are
+ * saved to a file. The next sample runs lists by them. */
+TEST(lists)
 {
 	char path[] = "/tmp/loom-costs-XXXXXX", opts[140];
 	struct costs c;
-	struct harness *h = harness_must(&(struct harness_params){.sched = "sched_plan",
-								  .sched_opts = "steal=none",
-								  .workload = "workload_ragged",
-								  .workload_opts = "length=200 chunk=64",
-								  .workers = 3,
-								  .seed = 1});
-	struct plan_table t;
-	CU_ASSERT_EQUAL_FATAL(plan_table_make(&t, h->rig.layout.initial_tasks, h->costs, 3), 0);
-	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
-	for (uint32_t w = 0; w < 3; w++)
-		CU_ASSERT_EQUAL(h->rig.counters[w].executed, t.first[w + 1] - t.first[w]);
-	CU_ASSERT_TRUE(loom__rig_host_metric(&fake, "plan_imbalance") < 1.34);
-	plan_table_free(&t);
-	harness_close(h);
+	for (int redraw = 0; redraw < 2; redraw++) {
+		uint64_t listed[3], others = 0;
+		struct harness *h = harness_must(&(struct harness_params){
+		    .sched = "sched_plan",
+		    .sched_opts = "steal=none",
+		    .workload = "workload_ragged",
+		    .workload_opts = redraw ? "length=200 chunk=64 law=uniform redraw=sample" : "length=200 chunk=64",
+		    .workers = 3,
+		    .seed = 1});
+		for (int sample = 0; sample < 3; sample++) {
+			CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+			const struct plan_shape *s = plan_shape(&h->rig.ctx[0]);
+			for (uint32_t w = 0; w < 3; w++)
+				CU_ASSERT_EQUAL(h->rig.counters[w].executed,
+						plan_length(&h->rig.ctx[0], w) +
+						    (w ? 0 : h->rig.layout.initial_tasks - s->listed));
+			CU_ASSERT_TRUE(loom__rig_host_metric(&fake, "plan_imbalance") < 1.34);
+			listed[sample] = s->listed;
+			others += sample && listed[sample] != listed[sample - 1];
+		}
+		CU_ASSERT_TRUE(!others == !redraw);
+		CU_ASSERT_TRUE((listed[0] < h->rig.layout.initial_tasks) == redraw);
+		harness_close(h);
+	}
 	int fd = mkstemp(path);
 	CU_ASSERT_FATAL(fd >= 0);
 	close(fd);
-	for (int load = 0; load < 2; load++) {
-		snprintf(opts, sizeof(opts), "costs=measured %s=%s", load ? "load" : "save", path);
-		h = harness_must(&(struct harness_params){.sched = "sched_plan",
-							  .sched_opts = opts,
-							  .workload = "workload_synthetic",
-							  .workload_opts = "tasks=50 spawn=0 depth=0 length=3000 variance=1",
-							  .workers = 2,
-							  .seed = 1});
-		/* The costs are written after the sample that measured them. */
-		for (int sample = 0; sample <= load; sample++)
-			CU_ASSERT_EQUAL(harness_run(h, &err), 0);
-		harness_close(h);
+	snprintf(opts, sizeof(opts), "costs=measured save=%s", path);
+	struct harness *h = harness_must(&(struct harness_params){.sched = "sched_plan",
+								  .sched_opts = opts,
+								  .workload = "workload_synthetic",
+								  .workload_opts = "tasks=50 spawn=0 depth=0 length=3000 variance=1",
+								  .workers = 2,
+								  .seed = 1});
+	for (uint32_t sample = 0; sample < 2; sample++) {
+		CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+		CU_ASSERT_EQUAL(plan_shape(&h->rig.ctx[0])->sorted, sample);
 	}
+	harness_close(h);
 	CU_ASSERT_EQUAL_FATAL(costs_read(&fake_host, path, &c, &err), 0);
 	CU_ASSERT_EQUAL(c.tasks, 50);
 	uint64_t sum = 0;

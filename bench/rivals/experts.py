@@ -32,7 +32,7 @@ class Experts:
         RIVALS[how](self)
 
     def draw(self, seed):
-        self.counts = laws.counts(self.skew, self.experts, self.tokens, self.top, seed, seed - self.seed)
+        self.counts = laws.counts(self.skew, self.experts, self.tokens, self.top, seed)
         self.told[:] = torch.tensor(self.counts, dtype=torch.int32)
         self.expected = None
 

@@ -38,8 +38,8 @@ def lengths(law, mean, n, seed, exponent=1.0):
     return of
 
 
-def counts(skew, experts, tokens, top, seed, sample=0):
-    """Returns the number of slots of each expert. `sample` matters for the skew `drift` alone."""
+def counts(skew, experts, tokens, top, seed):
+    """Returns the number of slots of each expert, for the skews up to `hot_top`."""
     random, exponent = Random(mix(seed ^ 0x657870657274)), 0.5 if skew == 'sqrt' else 1.0
     weights = [(i + 1)**-exponent for i in range(experts)]
     total, hot = sum(weights), max(experts // 8, top)
@@ -53,8 +53,7 @@ def counts(skew, experts, tokens, top, seed, sample=0):
         return experts - 1
 
     draw = {'sqrt': zipf, 'zipf': zipf,
-            'hot_eighth': lambda: random.below(hot if random.share() < 0.5 else experts),
-            'drift': lambda: (zipf() + sample) % experts}.get(skew, lambda: random.below(experts))
+            'hot_eighth': lambda: random.below(hot if random.share() < 0.5 else experts)}.get(skew, lambda: random.below(experts))
     of = [0] * experts
     for token in range(tokens):
         chosen = []

@@ -142,7 +142,6 @@ int loom__initial_take(struct loom_stack *s, struct loom_error *err)
 	if (rc)
 		return rc;
 	s->layout.initial_tasks = s->initial.count;
-	s->layout.costs = NULL;
 	rc = s->initial.count > s->initial.held ? loom__needs_hold(s, err) : 0;
 	if (rc)
 		return rc;

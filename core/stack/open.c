@@ -214,7 +214,6 @@ static void drop(struct loom_stack *s)
 	}
 	free(s->code.ir);
 	free(s->initial.submitted);
-	free(s->costs);
 	free(s->ranks.size);
 	free(s->ranks.counters);
 	loom__resets_drop(s);

@@ -186,6 +186,9 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 	if (s->layout.ranks > 1) /* gpuloom/trigger.h explains these macros */
 		strcpy(constants, s->layout.rma ? "#define LOOM_RANKS_SHARE 1\n#define LOOM_RANKS_RMA 1\n" :
 						   "#define LOOM_RANKS_SHARE 1\n");
+	const struct loom_plugin *workload = s->selected[LOOM_WORKLOAD];
+	const struct loom_workload_dev *dev = workload && workload->dev ? workload->dev->cpu : NULL;
+	s->layout.costs = !workload ? LOOM_COSTS_OF_DATA : LOOM_HAS(dev, cost) ? LOOM_COSTS_OF_WORKLOAD : LOOM_COSTS_UNKNOWN;
 	program.constants = constants;
 	s->layout.barrier_scopes = barrier_scopes_of(s);
 	s->layout.net = &s->net;
@@ -271,23 +274,6 @@ static int ask_net(struct loom_stack *s, const struct loom__policy *workload, st
 	return rc;
 }
 
-/* Collects the costs that the workload declares for its initial tasks, for schedulers such as sched_plan. */
-static int ask_costs(struct loom_stack *s, const struct loom__policy *workload, struct loom_error *err)
-{
-	const struct loom_workload_ops *ops = workload->choice->plugin->ops;
-	const struct loom_task *tasks = loom__host_at(s, s->initial.ref);
-	if (!LOOM_HAS(ops, cost) || !s->layout.initial_tasks)
-		return 0;
-	free(s->costs);
-	s->costs = calloc(s->layout.initial_tasks, sizeof(*s->costs));
-	if (!s->costs)
-		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	for (uint64_t i = 0; i < s->layout.initial_tasks; i++)
-		s->costs[i] = ops->cost(workload->self, &s->layout, &tasks[i]);
-	s->layout.costs = s->costs;
-	return 0;
-}
-
 /* Allocates the blocks and writes the workload's initial set. */
 static int make_room(struct loom_stack *s, struct loom_error *err)
 {
@@ -315,9 +301,6 @@ static int make_room(struct loom_stack *s, struct loom_error *err)
 				loom__host_at(s, s->initial.ref), err);
 	rc = rc ? rc : halted(s, 1, err);
 	if (rc || !workload)
-		return rc;
-	rc = ask_costs(s, workload, err);
-	if (rc)
 		return rc;
 	loom__initial_written(s);
 	for (uint32_t d = 0; d < s->layout.devices; d++)

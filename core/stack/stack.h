@@ -174,7 +174,6 @@ struct loom_stack {
 	struct loom__plan plan;
 	struct loom__host host;
 	struct loom_layout layout;
-	uint64_t *costs; /* the array to which layout.costs points */
 	struct loom_interrupts interrupts; /* the struct to which layout.interrupts points */
 	struct loom_devices devices;
 	const struct loom_transport_ops *transport;

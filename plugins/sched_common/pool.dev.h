@@ -213,7 +213,7 @@ LOOM_FN int sched_pool_wanted(struct loom_ctx *c)
 typedef uint64_t sched_claim_next(struct loom_ctx *c);
 
 /* Returns the array for the times of initial tasks in ns, by index of the task, or NULL if no times are wanted. It is called for
- * each task, because its result would take two registers from the tasks. */
+ * each task, because its result would take two registers from the tasks. NULL in its place: no times are wanted. */
 typedef uint32_t *sched_times(const struct loom_ctx *c);
 
 /* Runs tasks until the job ends. The loop has only one call of loom_task_run(), because a GPU's program inlines it. */
@@ -247,14 +247,14 @@ LOOM_FN void sched_pool_run(struct loom_ctx *c, sched_claim_next claim, sched_ti
 		}
 		if (SCHED_HAS_ATTRIBUTES(&t) && !sched_own_allows(c, &t))
 			break;
-		if (at != SCHED_NO_TASK && c->lane == 0 && times(c))
+		if (at != SCHED_NO_TASK && c->lane == 0 && times && times(c))
 			begin = loom_clock_ns(c);
 		if (LOOM_TRACE_OF(c) && ran == sample)
 			sample = loom_trace_task(c, sample, &t);
 		else
 			loom_task_run(c, &t);
 		ran++;
-		if (at != SCHED_NO_TASK && times(c)) {
+		if (at != SCHED_NO_TASK && times && times(c)) {
 			loom_barrier_lanes(c);
 			if (c->lane == 0) {
 				uint64_t took = loom_clock_ns(c) - begin;

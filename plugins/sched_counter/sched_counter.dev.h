@@ -27,26 +27,13 @@ LOOM_FN uint64_t counter_claim(struct loom_ctx *c)
 	return l->at++;
 }
 
-LOOM_FN int sched_counter_spawn(struct loom_ctx *c, const struct loom_task *task)
-{
-	return sched_pool_spawn(c, task);
-}
-
-LOOM_FN int sched_counter_wanted(struct loom_ctx *c)
-{
-	return sched_pool_wanted(c);
-}
-
-LOOM_FN uint32_t *counter_times(const struct loom_ctx *c)
-{
-	(void)c;
-	return (uint32_t *)NULL;
-}
+#define sched_counter_spawn  sched_pool_spawn
+#define sched_counter_wanted sched_pool_wanted
 
 LOOM_FN void sched_counter_run(struct loom_ctx *c)
 {
 	sched_own_start(c);
-	sched_pool_run(c, counter_claim, counter_times);
+	sched_pool_run(c, counter_claim, (sched_times *)NULL);
 }
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of sched_plan: chooses the costs of tasks and makes the table from these costs. */
+/* Host half of sched_plan: selects where the device finds the costs of tasks, and keeps measured costs. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "sched_plan.dev.h"
-#include "table.h"
 #include "../sched_common/costs.h"
 #include "../sched_common/pool.h"
 
@@ -16,18 +15,16 @@ enum { COSTS_AUTO, COSTS_DECLARED, COSTS_MEASURED, COSTS_EQUAL };
 struct plan_options {
 	struct sched_config cfg; /* the first field, because its option rows have offsets in struct sched_config */
 	uint32_t costs, steal;
-	const char *load, *save;
+	const char *save;
 };
 
 static const struct loom_opt sched_plan_rows[] = {
     LOOM_OPT(struct plan_options, costs, LOOM_OPT_ENUM, "auto",
-	     "Where the costs of tasks come from. declared: the workload. measured: the first sample or warm-up, which runs "
-	     "equal shares. equal: all tasks cost the same. auto: declared, if the workload does so, else measured.",
+	     "Where the costs of tasks come from. declared: the workload, or in a program the data descriptors of tasks; the device "
+	     "reads them in each sample. measured: the first sample or warm-up, which runs equal shares. equal: all tasks cost the "
+	     "same. auto: declared, if a workload does so or there is none, else measured.",
 	     .choices = sources),
-    LOOM_OPT(struct plan_options, load, LOOM_OPT_PATH, "",
-	     "File with the costs of all initial tasks, in place of `costs`; as `save` writes it."),
-    LOOM_OPT(struct plan_options, save, LOOM_OPT_PATH, "",
-	     "File to write the costs of the table to, which are the plan: the table follows from them.",
+    LOOM_OPT(struct plan_options, save, LOOM_OPT_PATH, "", "costs = measured: a file to write these costs to.",
 	     .flags = LOOM_OPT_TRUST),
     LOOM_OPT(struct plan_options, steal, LOOM_OPT_ENUM, "tail",
 	     "tail: a worker whose list is used up takes tasks from the lists of others. none: it does not.",
@@ -38,193 +35,140 @@ static const struct loom_opt sched_plan_rows[] = {
 };
 
 struct sched_plan {
-	const struct loom_host *host;
-	const struct plan_options *o;
-	struct costs file;
-	struct plan_table table; /* of the current sample; `cost` is its input */
-	const uint64_t *cost; /* [table.tasks]: cost of each task; NULL: no costs */
-	uint64_t *measured;   /* [measured_tasks]: measured time of each task, in ns; NULL: not measured */
+	struct sched_own own;
+	uint64_t *measured; /* [measured_tasks]: measured time of each task, in ns; NULL: not measured */
 	uint64_t measured_tasks;
-	int saved;
 };
 
 static int sched_plan_check(const struct loom_host *host, const void *opts, struct loom_error *err)
 {
 	const struct plan_options *o = opts;
-	return sched_check_ring(host, "local_queue", o->cfg.local_queue, 2, 4096, err);
+	if (*o->save && o->costs != COSTS_MEASURED)
+		return LOOM_REFUSE(host, err, "save", "save = %s: only measured costs are written: set costs = measured", o->save);
+	return sched_own_check(host, opts, err);
 }
 
 static void sched_plan_destroy(void *self)
 {
 	struct sched_plan *s = self;
-	if (!s)
-		return;
-	costs_free(&s->file);
-	plan_table_free(&s->table);
-	free(s->measured);
-	s->host->free(s->host, s);
+	if (s)
+		free(s->measured);
+	sched_own_destroy(self);
 }
 
-static int sched_plan_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+static const struct plan_options *opts_of(const struct sched_plan *s)
 {
-	struct sched_plan *s = host->alloc(host, sizeof(*s));
-	if (!s)
-		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sched_plan: out of memory");
-	s->host = host;
-	s->o = opts;
-	int rc = *s->o->load ? costs_read(host, s->o->load, &s->file, err) : 0;
-	if (rc) {
-		sched_plan_destroy(s);
-		return rc;
-	}
-	*self = s;
-	return 0;
+	return (const struct plan_options *)s->own.o;
+}
+
+/* ---- costs ----------------------------------------------------------------------------------- */
+
+static int is_declared(const struct sched_plan *s, const struct loom_layout *layout)
+{
+	return opts_of(s)->costs == COSTS_DECLARED || (opts_of(s)->costs == COSTS_AUTO && LOOM_HAS(layout, costs));
+}
+
+/* Returns whether costs are measured, now or in an earlier sample. */
+static int is_measured(const struct sched_plan *s, const struct loom_layout *layout)
+{
+	return opts_of(s)->costs == COSTS_MEASURED || (opts_of(s)->costs == COSTS_AUTO && !is_declared(s, layout));
+}
+
+static enum plan_source source_of(const struct sched_plan *s, const struct loom_layout *layout)
+{
+	if (is_declared(s, layout))
+		return PLAN_DECLARED;
+	return is_measured(s, layout) && s->measured && s->measured_tasks == layout->initial_tasks ? PLAN_ARRAY : PLAN_EQUAL;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Returns the size of the plan's part before the slots of a pool: the set of lists, and the plan itself, unless devices are
+ * non-coherent. */
+static uint64_t gap_of(const struct loom_layout *layout)
+{
+	return PLAN_SET_BYTES(layout->workers) + (sched_noncoherent(layout) ? 0 : sizeof(struct plan));
+}
+
+static struct plan *plan_in(const struct loom_view *view, const struct loom_layout *layout)
+{
+	struct sched_common *common = view->global;
+	const struct sched_pool *pool = (const struct sched_pool *)(common + 1);
+	return (struct plan *)((char *)(common + 1) + (sched_noncoherent(layout)
+							   ? 0
+							   : SCHED_POOL_SLOTS_AT(pool->room) + PLAN_SET_BYTES(layout->workers)));
 }
 
 static int sched_plan_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
 {
 	const struct sched_plan *s = self;
+	const int apart = sched_noncoherent(layout);
+	uint64_t arrays = 2 * sizeof(uint32_t) * layout->initial_tasks, scratch = 0;
 	if (sched_has(layout, 0) && sched_has(layout, 1))
-		return LOOM_FAIL(s->host, err, LOOM_ENOTSUP,
-				 "sched_plan: a CPU and a GPU take different times for the same task, which a table of costs "
+		return LOOM_FAIL(s->own.host, err, LOOM_ENOTSUP,
+				 "sched_plan: a CPU and a GPU take different times for the same task, which a cost "
 				 "does not tell: use devices of one kind, or the scheduler mgws");
 	if (layout->initial_tasks > UINT32_MAX)
-		return LOOM_FAIL(s->host, err, LOOM_ENOTSUP, "sched_plan: its table has at most 2^32 - 1 tasks");
-	uint64_t set = PLAN_SET_BYTES(layout->workers);
-	need->global = sched_pool_global_bytes(&s->o->cfg, layout) + (sched_noncoherent(layout) ? 0 : set);
-	need->device = sched_pool_device_bytes(&s->o->cfg, layout) + (sched_noncoherent(layout) ? set : 0) +
-		       sizeof(struct plan_site) + 2 * sizeof(uint32_t) * layout->initial_tasks;
-	sched_own_need(&s->o->cfg, layout, sizeof(struct plan_block), need);
-	return 0;
-}
-
-static int sched_plan_constants(void *self, const struct loom_layout *layout, char *text, size_t room,
-				struct loom_error *err)
-{
-	const struct sched_plan *s = self;
-	return sched_own_constants(s->host, &s->o->cfg, layout, text, room, err);
-}
-
-/* ---- costs ----------------------------------------------------------------------------------- */
-
-/* Finds the costs from which the table is made. *cost: NULL if all tasks count the same, or if costs are not measured yet.
- * *from: set to the name of the source of the costs, for the report. */
-static int choose_costs(struct sched_plan *s, const struct loom_layout *layout, const uint64_t **cost, const char **from,
-			struct loom_error *err)
-{
-	uint64_t n = layout->initial_tasks;
-	const uint64_t *declared = LOOM_HAS(layout, costs) ? layout->costs : NULL;
-	uint32_t costs = s->o->costs;
-	*cost = NULL;
-	*from = "equal";
-	if (s->file.tasks) {
-		if (s->file.tasks != n)
-			return LOOM_FAIL(s->host, err, LOOM_EINVAL,
-					 "sched_plan: %s has the costs of %llu tasks, and the job has %llu initial tasks",
-					 s->o->load, (unsigned long long)s->file.tasks, (unsigned long long)n);
-		*cost = s->file.cost;
-		*from = "file";
-	} else if (costs == COSTS_DECLARED && !declared) {
-		return LOOM_FAIL(s->host, err, LOOM_EINVAL,
+		return LOOM_FAIL(s->own.host, err, LOOM_ENOTSUP, "sched_plan: a plan has at most 2^32 - 1 tasks");
+	if (opts_of(s)->costs == COSTS_DECLARED && !LOOM_HAS(layout, costs))
+		return LOOM_FAIL(s->own.host, err, LOOM_EINVAL,
 				 "sched_plan: costs = declared, but the workload declares none: set costs = measured");
-	} else if (declared && (costs == COSTS_DECLARED || costs == COSTS_AUTO)) {
-		*cost = declared;
-		*from = "declared";
-	} else if (costs != COSTS_EQUAL) {
-		*cost = s->measured && s->measured_tasks == n ? s->measured : NULL;
-		*from = "measured";
-	}
-	return 0;
-}
-
-static int is_to_measure(const struct sched_plan *s, const struct loom_layout *layout)
-{
-	int declared = LOOM_HAS(layout, costs) && layout->costs;
-	return !s->cost && !s->file.tasks && layout->initial_tasks &&
-	       (s->o->costs == COSTS_MEASURED || (s->o->costs == COSTS_AUTO && !declared));
-}
-
-/* Writes the costs to the file of the option `save`. Only the first call that has costs writes the file. */
-static int save(struct sched_plan *s, const uint64_t *cost, uint64_t tasks, struct loom_error *err)
-{
-	if (s->saved || !cost || !*s->o->save)
+	need->global = sched_pool_global_bytes(s->own.o, layout) + (apart ? sizeof(struct plan) : gap_of(layout)) + arrays;
+	need->device = sched_pool_device_bytes(s->own.o, layout) + (apart ? gap_of(layout) : 0) +
+		       (is_measured(s, layout) ? arrays / 2 : 0);
+	sched_own_need(s->own.o, layout, sizeof(struct plan_block), need);
+	for (uint32_t d = 0; d < layout->devices; d++)
+		if (!PLAN_SCRATCH_FITS(layout->device[d].lanes, s->own.o->local_queue))
+			scratch = PLAN_SCRATCH_BYTES(layout->device[d].lanes) > scratch ? PLAN_SCRATCH_BYTES(layout->device[d].lanes)
+											: scratch;
+	need->local = ((need->local + 15) & ~15ull) + sizeof(struct plan_shape) + scratch;
+	if (is_measured(s, layout))
 		return 0;
-	s->saved = 1;
-	return costs_write(s->host, s->o->save, cost, tasks, err);
+	need->flags |= LOOM_NEED_RESET;
+	uint64_t pool = SCHED_POOL_SLOTS_AT(s->own.o->backlog) + gap_of(layout);
+	need->reset_global.head = sizeof(struct sched_common) + (apart ? sizeof(struct plan) : pool);
+	need->reset_device.head = sizeof(struct sched_site) + (apart ? pool : 0);
+	need->reset_worker.head = sizeof(struct plan_block);
+	return 0;
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static int make_table(struct sched_plan *s, const struct loom_layout *layout, struct loom_error *err)
-{
-	const uint64_t *cost;
-	const char *from;
-	int rc = choose_costs(s, layout, &cost, &from, err);
-	if (rc)
-		return rc;
-	if (s->table.order && s->table.tasks == layout->initial_tasks && s->cost == cost)
-		return 0;
-	plan_table_free(&s->table);
-	s->cost = cost;
-	if (plan_table_make(&s->table, layout->initial_tasks, cost, layout->workers))
-		return LOOM_FAIL(s->host, err, LOOM_ENOMEM, "sched_plan: out of memory");
-	LOOM_CHOICE(s->host, "scheduler.costs", "%s", from);
-	return 0;
-}
-
-/* Fills the set of lists that may have tasks with the lists `first` to `first` + `lists` - 1, one per worker. */
-static void fill_set(const struct sched_plan *s, struct sched_pool *pool, uint32_t first, uint32_t lists)
-{
-	uint64_t *set = (uint64_t *)((char *)pool + SCHED_POOL_BYTES(pool->room)), *level1 = set + PLAN_WORDS(lists);
-	memset(set, 0, PLAN_SET_BYTES(lists));
-	for (uint32_t i = 0; i < lists; i++) {
-		if (s->table.first[first + i] == s->table.first[first + i + 1])
-			continue;
-		set[i / 64] |= 1ull << (i % 64);
-		level1[i / 64 / 64] |= 1ull << (i / 64 % 64);
-	}
-}
-
 static int sched_plan_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			   struct loom_error *err)
 {
+	static const char *const names[] = {"equal", "declared", "measured"};
 	struct sched_plan *s = self;
 	struct sched_common *common = view->global;
-	int rc = make_table(s, layout, err);
-	if (rc)
-		return rc;
-	*common = (struct sched_common){.cfg = sched_own_config(&s->o->cfg, layout)};
+	const int apart = sched_noncoherent(layout);
+	(void)err;
+	*common = (struct sched_common){.cfg = sched_own_config(s->own.o, layout)};
 	sched_own_init(&common->cfg, layout, view, sizeof(struct plan_block));
-	sched_pool_init(&s->o->cfg, layout, view);
-	int measures = is_to_measure(s, layout);
-	uint64_t set = PLAN_SET_BYTES(layout->workers);
+	sched_pool_init(s->own.o, layout, view, gap_of(layout));
+	struct plan *p = plan_in(view, layout);
+	enum plan_source source = source_of(s, layout);
+	int measures = is_measured(s, layout) && source == PLAN_EQUAL && layout->initial_tasks;
+	*p = (struct plan){.source = source,
+			   .shape = {.measures = (uint32_t)measures, .steals = opts_of(s)->steal != STEAL_NONE},
+			   .arrays_at = sizeof(*p) + (apart ? 0 : (uint64_t)s->own.o->backlog * sizeof(struct loom_task))};
+	LOOM_CHOICE(s->own.host, "scheduler.costs", "%s", names[source]);
+	for (uint64_t i = 0; source == PLAN_ARRAY && i < layout->initial_tasks; i++)
+		plan_cost_of(p)[i] = s->measured[i] ? (uint32_t)s->measured[i] : 1;
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		struct sched_site *site = view->device[d];
-		const struct loom_device_shape *shape = &layout->device[d];
-		site->more_at += sched_noncoherent(layout) ? set : 0;
-		struct plan_site *p = (struct plan_site *)((char *)site + site->more_at);
-		uint32_t *order = (uint32_t *)(p + 1);
-		*p = (struct plan_site){.tasks = s->table.tasks};
-		memcpy(order, s->table.order, s->table.tasks * sizeof(*order));
 		if (measures)
-			memset(order + p->tasks, 0, p->tasks * sizeof(*order));
-		if (sched_noncoherent(layout))
-			fill_set(s, (struct sched_pool *)(site + 1), shape->first_worker, shape->workers);
-	}
-	if (!sched_noncoherent(layout))
-		fill_set(s, (struct sched_pool *)(common + 1), 0, layout->workers);
-	for (uint32_t d = 0; d < layout->devices; d++) {
+			memset((char *)site + site->more_at, 0, layout->initial_tasks * sizeof(uint32_t));
+		if (apart || !d)
+			memset((char *)(apart ? (void *)(site + 1) : (void *)(common + 1)) + SCHED_POOL_SLOTS_AT(s->own.o->backlog),
+			       0xff, PLAN_SET_BYTES(layout->workers));
 		const struct loom_device_shape *shape = &layout->device[d];
 		for (uint32_t w = shape->first_worker; w < shape->first_worker + shape->workers; w++) {
 			struct plan_block *b = view->worker[w];
-			b->next = b->begin = s->table.first[w];
-			b->end = s->table.first[w + 1];
-			b->steals = s->o->steal != STEAL_NONE;
-			b->measures = (uint64_t)measures;
-			b->victim = w - (sched_noncoherent(layout) ? shape->first_worker : 0);
+			b->next = 0;
+			b->list = w - (apart ? shape->first_worker : 0);
 		}
 	}
-	return save(s, s->cost, s->table.tasks, err);
+	return 0;
 }
 
 /* Copies the measured times of all tasks from the devices. For each task, adds up the times of all devices: the device that ran
@@ -236,62 +180,52 @@ static int keep_times(struct sched_plan *s, const struct loom_layout *layout, co
 	free(s->measured);
 	s->measured = calloc(n, sizeof(*s->measured));
 	if (!s->measured)
-		return LOOM_FAIL(s->host, err, LOOM_ENOMEM, "sched_plan: out of memory");
+		return LOOM_FAIL(s->own.host, err, LOOM_ENOMEM, "sched_plan: out of memory");
 	s->measured_tasks = n;
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		const struct sched_site *site = view->device[d];
-		const struct plan_site *p = (const struct plan_site *)((const char *)site + site->more_at);
-		const uint32_t *times = (const uint32_t *)(p + 1) + n;
+		const uint32_t *times = (const uint32_t *)((const char *)site + site->more_at);
 		for (uint64_t i = 0; i < n; i++)
 			s->measured[i] += times[i];
 	}
-	return 0;
+	return *opts_of(s)->save ? costs_write(s->own.host, opts_of(s)->save, s->measured, n, err) : 0;
+}
+
+/* Returns the sum of costs of the list with the most, divided by an equal share of all costs. The best value is 1. */
+static double imbalance(struct plan *p, const struct loom_layout *layout)
+{
+	const uint32_t *cost = plan_cost_of(p), *order = cost + layout->initial_tasks;
+	uint32_t solo = p->shape.solo, lists = layout->workers - solo;
+	double sum = 0, most = 0;
+	for (uint32_t w = 0; w < layout->workers; w++) {
+		double own = 0;
+		uint64_t at = w;
+		for (uint64_t i = 0; at < p->shape.listed && !(w < solo && i); i++) {
+			own += cost[order[at]];
+			at = solo + (i + 1) * lists + (i % 2 ? w - solo : layout->workers - 1 - w);
+		}
+		sum += own;
+		most = own > most ? own : most;
+	}
+	return sum > 0 ? most * layout->workers / sum : 1;
 }
 
 static int sched_plan_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			      struct loom_report *report, struct loom_error *err)
 {
 	struct sched_plan *s = self;
-	int rc = sched_pool_collect(s->host, "sched_plan", layout, view, err);
+	struct plan *p = plan_in(view, layout);
+	int rc = sched_pool_collect(self, layout, view, err);
 	if (rc)
 		return rc;
-	int measured = is_to_measure(s, layout);
-	if (s->cost) {
-		double sum = 0;
-		for (uint64_t i = 0; i < s->table.tasks; i++)
-			sum += (double)s->cost[i];
-		/* The sum of costs of the worker with the most, divided by an equal share of all costs. The best value
-		 * is 1. */
-		s->host->metric(s->host, report, "plan_imbalance", "", LOOM_BETTER_LESS,
-				sum > 0 ? (double)s->table.longest * layout->workers / sum : 1);
+	if (p->ready) {
+		s->own.host->metric(s->own.host, report, "plan_ns", "ns", LOOM_BETTER_LESS, (double)p->plan_ns);
+		s->own.host->metric(s->own.host, report, "plan_imbalance", "", LOOM_BETTER_LESS, imbalance(p, layout));
 	}
-	rc = measured ? keep_times(s, layout, view, err) : 0;
-	return rc ? rc : save(s, s->measured, s->measured_tasks, err);
+	return p->shape.measures ? keep_times(s, layout, view, err) : 0;
 }
 
-static int sched_plan_explain(void *self, uint32_t worker, int code, uint64_t info, struct loom_error *err)
-{
-	const struct sched_plan *s = self;
-	return sched_own_explain(s->host, "sched_plan", &s->o->cfg, worker, code, info, err);
-}
-
-static const struct loom_sched_ops sched_plan_ops = {
-    .size = sizeof(struct loom_sched_ops),
-    .create = sched_plan_create,
-    .destroy = sched_plan_destroy,
-    .need = sched_plan_need,
-    .init = sched_plan_init,
-    .collect = sched_plan_collect,
-    .explain = sched_plan_explain,
-    .constants = sched_plan_constants,
-};
-
-static const struct loom_sched_dev sched_plan_cpu = {
-    .size = sizeof(struct loom_sched_dev),
-    .run = sched_plan_run,
-    .spawn = sched_plan_spawn,
-    .wanted = sched_plan_wanted,
-};
+SCHED_OWN_TABLES(sched_plan, struct sched_plan, sched_plan_destroy);
 
 LOOM_DEVICE_CODE(sched_plan_code, sched_plan_cpu, "sched_plan.dev.h",
 		 LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")
@@ -299,6 +233,6 @@ LOOM_DEVICE_CODE(sched_plan_code, sched_plan_cpu, "sched_plan.dev.h",
 			 LOOM_CODE_FILE("sched_plan.dev.h"));
 
 LOOM_PLUGIN_DEFINE(SCHED, "sched_plan", "0.1.0", "Apache-2.0",
-		   "A static table by the costs of tasks, then stealing of what is left", .opts = sched_plan_rows,
+		   "Lists by the costs of tasks, made on the device, then stealing of what is left", .opts = sched_plan_rows,
 		   .opts_size = sizeof(struct plan_options), .check = sched_plan_check, .ops = &sched_plan_ops,
 		   .dev = &sched_plan_code)

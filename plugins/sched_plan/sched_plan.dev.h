@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sched_plan: a worker first runs the initial tasks that a static table gives it, then steals. Device code.
+/* sched_plan: a worker first runs the initial tasks of its list, then steals. Device code.
  *
- * The table gives each worker a list of initial tasks. A worker takes tasks from its own list by additions to the list's word
- * `next`: an eighth of the remaining tasks at a time, and single tasks at the end. It computes this number from the end of its
- * last tasks, so it does not load `next` before the addition; tasks that thieves have taken since then only make the number
- * larger than an eighth. When its list is used up, it takes tasks from the lists of other workers in the same way, but loads
- * `next` first.
+ * The lists are made on the device at the start of each sample, because costs may be known only there. The lanes of worker 0 sort
+ * the tasks into classes of falling cost, by counting, and all workers wait. Then the tasks are dealt. A task that costs more than
+ * an equal share of all tasks that are not more expensive has a list for itself. The other tasks go to the other lists in turn,
+ * forwards and backwards, so the longest tasks begin first and the sums of the lists are about equal. The place of each task of a
+ * list follows from its number, so the plan is one array and four numbers (struct plan_shape). With many tasks per worker, or
+ * equal costs, lists are contiguous shares of the initial set, and nothing is sorted. Tasks of cost 0 are not run.
+ *
+ * A worker takes tasks from its own list by additions to the list's word `next`: an eighth of the remaining tasks at a time, and
+ * single tasks at the end. It computes this number from the end of its last tasks, so it does not load `next` before the
+ * addition; tasks that thieves have taken since then only make the number larger than an eighth. When its list is used up, it
+ * takes tasks from the lists of other workers in the same way, but loads `next` first.
  *
  * A set of bits with two levels tells thieves which lists may have tasks. Level 0 has a bit for each list, level 1 has a bit
  * for each word of level 0. A search of the set loads about four words, even if a GPU has thousands of workers. No task is
@@ -14,7 +20,7 @@
  * although the list is used up. They go on to the next list, and do not wait for the worker. When a search ends, the thief has
  * seen every list used up.
  *
- * All accesses are relaxed, because the table is constant and these words order no other accesses. Model:
+ * Accesses to lists and sets are relaxed, because the plan is constant and these words order no other accesses. Model:
  * tests/models/plan.pml. */
 #ifndef SCHED_PLAN_DEV_H
 #define SCHED_PLAN_DEV_H
@@ -23,44 +29,59 @@
 #include "../sched_common/pool.dev.h"
 #endif
 
+/* Where the costs come from: all are equal; the workload's cost(), or the descriptors of tasks; an array that the host has
+ * written. */
+enum plan_source { PLAN_EQUAL, PLAN_DECLARED, PLAN_ARRAY };
+
+#define PLAN_FINE      256u	   /* with so many tasks per worker or more, lists are contiguous shares */
+#define PLAN_MOST      8192u	   /* and with more tasks than this, because one worker sorts them while all others wait */
+#define PLAN_CLASSES   256u	   /* classes of costs: eight for each power of 2 */
+#define PLAN_COST_MOST 0x7fffffffu /* higher costs count as this */
+
+/* How the tasks are dealt. If `sorted` is 0, list w is a contiguous share of the initial set: `full` tasks, and one more if w is
+ * below `rest`. Otherwise each of the first `solo` lists has one task. Each of the others has a task of each of `full` rounds;
+ * a last round has only `rest` tasks. */
+struct plan_shape {
+	uint32_t listed; /* number of tasks in all lists */
+	uint32_t solo, full, rest, sorted;
+	uint32_t measures; /* 1: workers measure the times of tasks */
+	uint32_t steals;   /* 0: a worker takes only from its own list */
+	uint32_t pad;
+};
+
 /* The worker's block; the slots of its overflow list follow. */
 struct plan_block {
 	struct sched_own_list own;
-	uint64_t next;	     /* index in the table of the next task to take */
-	uint64_t begin, end; /* constant: the indices in the table at which the list begins and ends */
-	uint64_t victim;     /* number of the list from which this worker stole last; at first, the number of its own list */
-	uint64_t steals;     /* constant: 0: this worker takes only from its own list */
-	uint64_t measures;   /* constant: 1: workers measure the times of tasks */
-	uint64_t pad[2]; /* the slots of the overflow list begin at a multiple of 64 bytes */
+	uint64_t next; /* number of tasks of this worker's list that were taken */
+	uint64_t list; /* number of the list from which this worker took tasks last; at first, its own */
+	uint64_t pad[6]; /* the slots of the overflow list begin at a multiple of 64 bytes */
 };
 
-/* The scheduler's own part of the device's block, at sched_site.more_at. An array of the indices of initial tasks follows: the
- * table. A second array follows if workers measure times: for each initial task its time in ns, or 0 if this device did not
- * run it. Only these times change while workers run. */
-struct plan_site {
-	uint64_t tasks; /* number of initial tasks */
-	uint64_t pad[7];
+/* The plan, in the block for the stack. `cost` and then `order`, arrays of uint32_t with an element for each initial task, are at
+ * `arrays_at` bytes from this struct. `order` has the tasks in the order of falling cost. */
+struct plan {
+	struct plan_shape shape;
+	uint32_t ready;	 /* 1: the plan is made */
+	uint32_t source; /* constant: enum plan_source */
+	uint64_t arrays_at; /* constant */
+	uint64_t plan_ns; /* time that the plan took */
+	uint64_t pad;
 };
-
-LOOM_FN struct plan_site *plan_site(const struct loom_ctx *c)
-{
-	struct sched_site *site = (struct sched_site *)c->on_device[LOOM_SCHED];
-	return (struct plan_site *)((char *)site + site->more_at);
-}
 
 /* ---- the set of lists that may have tasks ----------------------------------------------------- */
 
 #define PLAN_WORDS(bits) (((bits) + 63) / 64)
-/* The set follows the pool: the words of level 0, then those of level 1. */
+/* The set precedes the slots of the pool: the words of level 0, then those of level 1. At first all bits are set, also those of
+ * lists that do not exist. */
 #define PLAN_SET_BYTES(lists) (8 * ((PLAN_WORDS(lists) + PLAN_WORDS(PLAN_WORDS(lists)) + 7) & ~7ull))
 
 LOOM_FN uint64_t *plan_set(const struct loom_ctx *c)
 {
 	struct sched_pool *p = sched_pool(c);
-	return (uint64_t *)((char *)p + SCHED_POOL_BYTES(p->room));
+	return (uint64_t *)((char *)p + SCHED_POOL_SLOTS_AT(p->room));
 }
 
-/* Called by lane 0. Returns the first list from `list` on that may have tasks, or `lists` if there is none. */
+/* Called by lane 0. Returns the first list from `list` on that may have tasks, or at least `lists` if there is none. */
 LOOM_FN uint32_t plan_find(const uint64_t *set, uint32_t lists, uint32_t list)
 {
 	uint32_t words = PLAN_WORDS(lists), word = list / 64;
@@ -80,7 +101,7 @@ LOOM_FN uint32_t plan_find(const uint64_t *set, uint32_t lists, uint32_t list)
 			continue;
 		}
 		word += loom_lowest_bit(bits);
-		bits = loom_load_relaxed_sys(&set[word]);
+		bits = word < words ? loom_load_relaxed_sys(&set[word]) : 0;
 		if (bits)
 			return word * 64 + loom_lowest_bit(bits);
 		word++; /* the bit of this word in level 1 is about to be cleared */
@@ -93,15 +114,253 @@ LOOM_FN uint32_t plan_find(const uint64_t *set, uint32_t lists, uint32_t list)
 LOOM_FN void plan_remove(uint64_t *set, uint32_t lists, uint32_t list)
 {
 	uint64_t bit = 1ull << (list % 64), *level1 = set + PLAN_WORDS(lists);
-	uint32_t word = list / 64;
-	if (loom_fetch_add_relaxed_sys(&set[word], 0 - bit) == bit)
+	uint32_t word = list / 64, after = lists - word * 64;
+	uint64_t exist = after < 64 ? (1ull << after) - 1 : ~0ull;
+	if ((loom_fetch_add_relaxed_sys(&set[word], 0 - bit) & exist) == bit)
 		loom_fetch_add_relaxed_sys(&level1[word / 64], 0 - (1ull << (word % 64)));
 }
 
-/* ---- tasks ------------------------------------------------------------------------------------ */
+/* ---- the plan --------------------------------------------------------------------------------- */
 
-/* The first worker whose list this worker may take from, and the number of these lists. Lists have numbers from 0 on
- * in the set. */
+LOOM_FN struct plan *plan_of(const struct loom_ctx *c)
+{
+	return (struct plan *)(SCHED_CFG(c, noncoherent) ? (char *)(sched_common(c) + 1)
+							 : (char *)plan_set(c) + PLAN_SET_BYTES(c->workers));
+}
+
+/* The worker's copy of the shape, in its private block. */
+LOOM_FN struct plan_shape *plan_shape(const struct loom_ctx *c)
+{
+#ifdef LOOM_DEVICE_COMPILE
+	return (struct plan_shape *)sched_private(c);
+#else
+	return (struct plan_shape *)((char *)sched_private(c) + ((SCHED_OWN_EXTRA(c->lanes) + 15) & ~15ull));
+#endif
+}
+
+LOOM_FN uint32_t *plan_cost_of(struct plan *p)
+{
+	return (uint32_t *)((char *)p + p->arrays_at);
+}
+
+/* Returns the cost of an initial task as the workload, or else the task's descriptor (task.h), declares it. */
+#ifdef LOOM_WORKLOAD_COSTS
+#define plan_declared(c, task) LOOM_CALL(workload, cost, c, task)
+#else
+LOOM_FN uint64_t plan_declared(struct loom_ctx *c, const struct loom_task *task)
+{
+	uint64_t bytes = task->data.bytes;
+#ifndef LOOM_DEVICE_COMPILE
+	if (LOOM_HAS(c->workload, cost))
+		return LOOM_CALL(workload, cost, c, task);
+#endif
+	if (task->data.access & LOOM_COST)
+		return *(const uint32_t *)loom_at(c, task->data.ref);
+	return bytes ? bytes : 1;
+}
+#endif
+
+union plan_float {
+	float number;
+	uint32_t bits;
+};
+
+/* Classes are numbered by falling cost. The costs of a class differ by an eighth at most: the class is given by the exponent of a
+ * float and the three digits after its first. */
+LOOM_FN uint32_t plan_class(uint32_t cost)
+{
+	union plan_float x;
+	x.number = (float)cost;
+	return PLAN_CLASSES - 1 - ((x.bits - 0x3f800000u) >> 20);
+}
+
+LOOM_FN uint32_t plan_count(const struct loom_ctx *c, uint32_t *p)
+{
+	if (c->lanes != 1)
+		return loom_fetch_add_relaxed_dev(p, 1u);
+	return (*p)++;
+}
+
+/* What the lanes of worker 0 share while they make the plan. It is in the worker's empty local queue, if that has room for it. */
+struct plan_sum { /* sums over the classes of a lane */
+	uint32_t tasks;
+	float cost;
+};
+struct plan_scratch {
+	uint32_t class_at[PLAN_CLASSES]; /* number of tasks of each class; then the place in `order` of the next one */
+	/* a struct plan_sum for each lane follows */
+};
+#define PLAN_SCRATCH_BYTES(lanes)	  (PLAN_CLASSES * 4 + 8ull * (lanes))
+#define PLAN_SCRATCH_FITS(lanes, queue) (PLAN_SCRATCH_BYTES(lanes) <= (queue) * sizeof(struct loom_task))
+
+/* Counts the tasks of each class, and stores all costs. Loads of four tasks are in flight at a time. */
+LOOM_FN void plan_count_classes(struct loom_ctx *c, struct plan *p, struct plan_scratch *s)
+{
+	uint32_t n = (uint32_t)c->ctl->initial_tasks, *cost = plan_cost_of(p);
+	const int array = p->source == PLAN_ARRAY;
+	LOOM_NO_UNROLL
+	for (uint32_t i = c->lane; i < PLAN_CLASSES; i += c->lanes)
+		s->class_at[i] = 0;
+	loom_barrier_lanes(c);
+	LOOM_NO_UNROLL
+	for (uint64_t first = c->lane; first < n; first += 4 * c->lanes) {
+		uint64_t four[4];
+		for (uint32_t k = 0; k < 4; k++) {
+			uint64_t i = first + k * c->lanes;
+			four[k] = i >= n ? 0 : array ? cost[i] : plan_declared(c, &c->initial[i]);
+			four[k] = four[k] < PLAN_COST_MOST ? four[k] : PLAN_COST_MOST;
+		}
+		for (uint32_t k = 0; k < 4; k++) {
+			uint64_t i = first + k * c->lanes;
+			if (i < n && !array)
+				cost[i] = (uint32_t)four[k];
+			if (four[k])
+				plan_count(c, &s->class_at[plan_class((uint32_t)four[k])]);
+		}
+	}
+	loom_barrier_lanes(c);
+}
+
+/* Returns a cost in the middle of a class. */
+LOOM_FN float plan_cost_in(uint32_t number)
+{
+	union plan_float x;
+	x.bits = 0x3f800000u + ((PLAN_CLASSES - 1 - number) << 20) + (1u << 19);
+	return x.number;
+}
+
+/* Replaces the number of tasks of each class by the place at which the class begins, and finds the shape. A class has its own
+ * lists if one of its tasks costs more than an equal share of what this class and the next ones cost, among the lists that are
+ * left. Then the same holds for each class before it. */
+LOOM_FN void plan_place_classes(struct loom_ctx *c, struct plan *p, struct plan_scratch *s)
+{
+	const uint32_t each = (PLAN_CLASSES + c->lanes - 1) / c->lanes, first = c->lane * each;
+	const uint32_t end = first + each < PLAN_CLASSES ? first + each : PLAN_CLASSES;
+	uint32_t tasks = 0, all = 0, solo = 0;
+	float cost = 0, left = 0;
+	struct plan_sum *sum = (struct plan_sum *)(s + 1);
+	LOOM_NO_UNROLL
+	for (uint32_t i = first; i < end; i++) {
+		tasks += s->class_at[i];
+		cost += (float)s->class_at[i] * plan_cost_in(i);
+	}
+	sum[c->lane].tasks = tasks;
+	sum[c->lane].cost = cost;
+	loom_barrier_lanes(c);
+	tasks = 0;
+	for (uint32_t i = 0; i < c->lanes; i++) {
+		if (i < c->lane)
+			tasks += sum[i].tasks;
+		else
+			left += sum[i].cost;
+		all += sum[i].tasks;
+	}
+	loom_barrier_lanes(c); /* the loop below stores other values */
+	LOOM_NO_UNROLL
+	for (uint32_t i = first; i < end; i++) {
+		uint32_t n = s->class_at[i];
+		if (tasks + n < c->workers && plan_cost_in(i) * (float)(c->workers - tasks) > left)
+			solo += n;
+		s->class_at[i] = tasks;
+		tasks += n;
+		left -= (float)n * plan_cost_in(i);
+	}
+	sum[c->lane].tasks = solo;
+	loom_barrier_lanes(c);
+	if (c->lane != 0)
+		return;
+	for (uint32_t i = 1; i < c->lanes; i++)
+		solo += sum[i].tasks;
+	p->shape.listed = all;
+	p->shape.solo = solo;
+	p->shape.full = (all - solo) / (c->workers - solo);
+	p->shape.rest = (all - solo) % (c->workers - solo);
+	p->shape.sorted = 1;
+}
+
+/* Called by worker 0. Returns 0. */
+LOOM_FN int plan_make(struct loom_ctx *c)
+{
+	struct plan *p = plan_of(c);
+	struct plan_scratch *s = PLAN_SCRATCH_FITS(c->lanes, sched_mask(c) + 1) ? (struct plan_scratch *)sched_ring(c)
+										: (struct plan_scratch *)(plan_shape(c) + 1);
+	uint32_t n = (uint32_t)c->ctl->initial_tasks, *cost = plan_cost_of(p), *order = cost + n;
+	uint64_t begin = loom_clock_ns(c);
+	plan_count_classes(c, p, s);
+	plan_place_classes(c, p, s);
+	LOOM_NO_UNROLL
+	for (uint64_t first = c->lane; first < n; first += 4 * c->lanes) {
+		uint32_t four[4];
+		for (uint32_t k = 0; k < 4; k++)
+			four[k] = first + k * c->lanes < n ? cost[first + k * c->lanes] : 0;
+		for (uint32_t k = 0; k < 4; k++)
+			if (four[k])
+				order[plan_count(c, &s->class_at[plan_class(four[k])])] = (uint32_t)(first + k * c->lanes);
+	}
+	loom_stream(c, (uint64_t)n * (sizeof(struct loom_task) + 16));
+	loom_barrier_lanes(c);
+	if (c->lane == 0) {
+		p->plan_ns = loom_clock_ns(c) - begin;
+		/* Release: pairs with the acquire in plan_begin(), after which all workers read the plan. */
+		loom_store_release_sys(&p->ready, 1u);
+	}
+	return 0;
+}
+
+/* Makes the plan, or waits for it. */
+LOOM_FN void plan_begin(struct loom_ctx *c)
+{
+	struct plan *p = plan_of(c);
+	const uint64_t n = c->ctl->initial_tasks;
+	const int sorted = p->source != PLAN_EQUAL && c->workers > 1 && n <= PLAN_MOST && n < (uint64_t)PLAN_FINE * c->workers;
+	if (sorted && c->worker == 0)
+		LOOM_OUTLINED_COLLECTIVE(plan_make, c);
+	if (c->lane == 0) {
+		struct plan_shape *shape = plan_shape(c);
+		LOOM_NO_UNROLL
+		while (sorted && !loom_load_acquire_sys(&p->ready) && !loom_stopped(c))
+			loom_pause(c);
+		*shape = p->shape;
+		if (sorted) {
+			/* worker 0 counts the tasks that need not run */
+			sched_local(c)->counters.executed += c->worker ? 0 : n - shape->listed;
+		} else {
+			shape->listed = (uint32_t)n;
+			shape->full = (uint32_t)(n / c->workers);
+			shape->rest = (uint32_t)(n % c->workers);
+		}
+	}
+	loom_barrier_lanes(c);
+}
+
+/* ---- lists ------------------------------------------------------------------------------------ */
+
+/* Returns the number of tasks of list w. It is 0 only from list `listed` on. */
+LOOM_FN uint32_t plan_length(const struct loom_ctx *c, uint32_t w)
+{
+	const struct plan_shape *s = plan_shape(c);
+	uint32_t turn = w - s->solo;
+	if (w < s->solo)
+		return 1;
+	if (s->sorted && s->full % 2) /* the last round goes backwards */
+		turn = c->workers - 1 - w;
+	return s->full + (turn < s->rest);
+}
+
+/* Returns the index of task i of list w. */
+LOOM_FN uint32_t plan_task(const struct loom_ctx *c, uint32_t w, uint32_t i)
+{
+	const struct plan_shape *s = plan_shape(c);
+	if (!s->sorted)
+		return w * s->full + (w < s->rest ? w : s->rest) + i;
+	struct plan *p = plan_of(c);
+	uint32_t lists = c->workers - s->solo, turn = w - s->solo;
+	uint32_t at = w < s->solo ? w : s->solo + i * lists + (i % 2 ? lists - 1 - turn : turn);
+	return (plan_cost_of(p) + c->ctl->initial_tasks)[at];
+}
+
+/* The first worker whose list this worker may take from, and the number of these lists that have had tasks. Lists have numbers
+ * from 0 on in the set. */
 LOOM_FN uint32_t plan_first(const struct loom_ctx *c)
 {
 	return SCHED_CFG(c, noncoherent) ? c->first : 0;
@@ -109,14 +368,16 @@ LOOM_FN uint32_t plan_first(const struct loom_ctx *c)
 
 LOOM_FN uint32_t plan_lists(const struct loom_ctx *c)
 {
-	return SCHED_CFG(c, noncoherent) ? c->count : c->workers;
+	uint32_t first = plan_first(c), listed = plan_shape(c)->listed;
+	uint32_t lists = SCHED_CFG(c, noncoherent) ? c->count : c->workers, some = listed > first ? listed - first : 0;
+	return some < lists ? some : lists;
 }
 
-/* Called by lane 0. Takes tasks from a list of which all tasks before index `taken` of the table are taken, and returns their
- * number; *at: set to the index in the table of the first of these tasks. `taken` is before the end of the list. */
+/* Called by lane 0. Takes tasks from a list of which the first `taken` tasks are taken, and returns their number; *at: set to the
+ * number of the first of these tasks. The list has more than `taken` tasks. */
 LOOM_FN uint64_t plan_take(struct loom_ctx *c, struct plan_block *b, uint32_t list, uint64_t taken, uint64_t *at)
 {
-	uint64_t end = b->end, n = (end - taken) / 8;
+	uint64_t end = plan_length(c, plan_first(c) + list), n = (end - taken) / 8;
 	n = n ? n : 1;
 	*at = loom_fetch_add_relaxed_sys(&b->next, n);
 	if (*at >= end)
@@ -132,7 +393,7 @@ LOOM_FN uint64_t plan_take_from(struct loom_ctx *c, uint32_t list, uint64_t *at)
 {
 	struct plan_block *b = (struct plan_block *)loom_public(c, LOOM_SCHED, plan_first(c) + list);
 	uint64_t next = loom_load_relaxed_sys(&b->next);
-	return next < b->end ? plan_take(c, b, list, next, at) : 0;
+	return next < plan_length(c, plan_first(c) + list) ? plan_take(c, b, list, next, at) : 0;
 }
 
 /* Called by lane 0. Takes tasks from the lists of other workers. Tries the list of its last theft first. Then searches
@@ -142,7 +403,7 @@ LOOM_FN uint64_t plan_steal(struct loom_ctx *c, uint64_t *at)
 	struct loom_counters *counters = &sched_local(c)->counters;
 	struct plan_block *b = (struct plan_block *)c->own[LOOM_SCHED];
 	const uint64_t *set = plan_set(c);
-	uint32_t lists = plan_lists(c), own = c->worker - plan_first(c), list = (uint32_t)b->victim;
+	uint32_t lists = plan_lists(c), own = c->worker - plan_first(c), list = (uint32_t)b->list;
 	uint64_t n = list != own ? plan_take_from(c, list, at) : 0;
 	int wrapped = 0;
 	counters->steal_attempts += list != own;
@@ -164,59 +425,50 @@ LOOM_FN uint64_t plan_steal(struct loom_ctx *c, uint64_t *at)
 	}
 	counters->steals++;
 	counters->stolen_in += n;
-	b->victim = list;
+	b->list = list;
 	return n;
 }
 
-/* Called by lane 0. Returns the next initial task. When l->at is at or after the end of the worker's own list, or before its
- * beginning, this list is used up. */
+/* Called by lane 0. Returns the next initial task. l->at and l->end count in the list b->list. */
 LOOM_FN uint64_t plan_claim(struct loom_ctx *c)
 {
 	struct sched_local *l = sched_local(c);
+	struct plan_block *b = (struct plan_block *)c->own[LOOM_SCHED];
 	if (l->at == l->end) {
-		struct plan_block *b = (struct plan_block *)c->own[LOOM_SCHED];
+		uint32_t own = c->worker - plan_first(c), length = plan_length(c, c->worker);
 		uint64_t at = 0, n = 0;
-		if (l->at >= b->begin && l->at < b->end)
-			n = plan_take(c, b, c->worker - plan_first(c), l->at, &at);
+		if (b->list == own && l->at < length)
+			n = plan_take(c, b, own, l->at, &at);
 		l->counters.claimed += n;
-		if (!n && b->steals)
+		if (!n && plan_shape(c)->steals)
 			n = plan_steal(c, &at);
 		if (!n) {
 			/* The tasks of its own list that this worker did not take were taken by other workers. */
-			l->counters.stolen_out = b->end - b->begin - l->counters.claimed;
+			l->counters.stolen_out = length - l->counters.claimed;
 			return SCHED_NO_TASK;
 		}
 		l->at = at;
 		l->end = at + n;
 	}
-	return ((const uint32_t *)(plan_site(c) + 1))[l->at++];
+	return plan_task(c, plan_first(c) + (uint32_t)b->list, (uint32_t)l->at++);
 }
 
-LOOM_FN int sched_plan_spawn(struct loom_ctx *c, const struct loom_task *task)
-{
-	return sched_pool_spawn(c, task);
-}
+#define sched_plan_spawn  sched_pool_spawn
+#define sched_plan_wanted sched_pool_wanted
 
-LOOM_FN int sched_plan_wanted(struct loom_ctx *c)
-{
-	return sched_pool_wanted(c);
-}
-
+/* The times of initial tasks in ns, by index of the task, are in the device's block. A task that this device did not run has 0. */
 LOOM_FN uint32_t *plan_times(const struct loom_ctx *c)
 {
-	if (!((const struct plan_block *)c->own[LOOM_SCHED])->measures)
+	if (!plan_shape(c)->measures)
 		return (uint32_t *)NULL;
-	struct plan_site *site = plan_site(c);
-	return (uint32_t *)(site + 1) + site->tasks;
+	struct sched_site *site = (struct sched_site *)c->on_device[LOOM_SCHED];
+	return (uint32_t *)((char *)site + site->more_at);
 }
 
 LOOM_FN void sched_plan_run(struct loom_ctx *c)
 {
 	sched_own_start(c);
-	if (c->lane == 0) {
-		struct sched_local *l = sched_local(c);
-		l->at = l->end = ((const struct plan_block *)c->own[LOOM_SCHED])->begin;
-	}
+	plan_begin(c);
 	sched_pool_run(c, plan_claim, plan_times);
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The input is any file. The target reads it as a trace of costs, and as a list of sequence lengths. */
+/* The input is any file. The target reads it as a trace of costs, as a list of sequence lengths, and as the choices of experts. */
 #include <stdlib.h>
 
 #include "input.h"
 #include "stack/host.h"
 
 #include "plugins/sched_common/costs.c"
+#include "plugins/workloads/tasks/experts_routing.c"
 #include "plugins/workloads/tasks/ragged_lengths.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -14,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct loom_error err;
 	struct costs c;
 	uint32_t *length, n;
+	struct routing r;
 	loom__host_init(&host, NULL);
 	char *text = malloc(size + 1);
 	FUZZ_CHECK(text);
@@ -32,6 +34,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		for (uint32_t i = 0; i < n; i++)
 			FUZZ_CHECK(length[i] >= 1 && length[i] <= RAGGED_LONGEST);
 		free(length);
+	}
+	if (!routing_parse(&host.table, "input", text, &r, &err)) {
+		for (uint64_t i = 0; i < (uint64_t)r.steps * r.tokens; i++)
+			for (uint32_t k = 0; k < r.top; k++)
+				FUZZ_CHECK(r.choice[i * r.top + k] < r.experts && r.source[i] < r.ranks);
+		routing_free(&r);
 	}
 	free(text);
 	return 0;

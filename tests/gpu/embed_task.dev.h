@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The task function of tests/test_embed_gpu.c, for CPUs and GPUs. t->data has one cache line of words for each device. */
+/* The task function of tests/test_embed_gpu.c, for CPUs and GPUs. t->data has one cache line of words for each device, or it is the
+ * cost of the task, and param[2] has these words. */
 enum { EMBED_COUNT, EMBED_TREE, EMBED_SPIN, EMBED_FAIL, EMBED_TRAP };
 
 /* param[0] is one of the constants above. param[1] is the number of levels below this task for EMBED_TREE, and the
  * detail of the error for EMBED_FAIL. */
 LOOM_FN void embed_task(struct loom_ctx *c, const struct loom_task *t)
 {
-	uint64_t *mine = (uint64_t *)loom_at(c, t->data.ref) + 8 * c->device;
+	uint64_t *mine = (uint64_t *)loom_at(c, t->data.access == LOOM_COST ? t->param[2] : t->data.ref) + 8 * c->device;
 	struct loom_task child = *t;
 	child.tag = LOOM_TAG_embed_task;
 	child.param[1] = t->param[1] - 1;

@@ -160,11 +160,12 @@ sound_runs() {
 		done
 	done
 	run plan ragged 0 verified none --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0 \
-		--set workload.ragged.known=device
+		--set workload.ragged.redraw=sample
 	run counter experts 0 verified none --set device.$device.lanes=$((2 * wave)) --set device.$device.workers=3 \
-		--set workload.experts.skew=drift
+		--set workload.experts.redraw=sample --set workload.experts.skew=rotating
 	run plan ragged 4 'ragged wants [0-9]* bytes of scratchpad memory per worker, .*: choose smaller tasks' none \
-		--set workload.ragged.dim=256 --set workload.ragged.tile=256
+		--set workload.ragged.dim=256 --set workload.ragged.heads=16 --set workload.ragged.kv_heads=1 \
+		--set device.$device.lanes=$((16 * wave)) --set device.$device.workers=1
 	# GPUs read no files, so texts are loaded ahead if there is no CPU.
 	contains="--set workload.contains.word=zwischen --set workload.contains.documents=100"
 	run mgws contains 0 '3 samples, each verified' none $contains

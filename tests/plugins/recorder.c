@@ -153,8 +153,7 @@ static void note(const char *op)
 	X(int, tenants, (void *self, LAYOUT, const struct loom_tenant **tenant, uint32_t *n, ERR),                     \
 	  (self, layout, tenant, n, err))                                                                              \
 	X(int, grants, (void *self, LAYOUT, VIEW, loom_ref global, const struct loom_grant **grant, uint32_t *n, ERR), \
-	  (self, layout, view, global, grant, n, err))                                                                 \
-	X(uint64_t, cost, (void *self, LAYOUT, const struct loom_task *task), (self, layout, task))
+	  (self, layout, view, global, grant, n, err))
 #else
 #define OWN(X)
 #endif

@@ -382,10 +382,12 @@ struct loom_layout {
 	const struct loom_net_need *net;
 	uint32_t reaches; /* 1: the trigger has reach(), so workers may access other ranks without posts */
 	uint32_t reserved;
-	/* [initial_tasks]; the costs that the workload declares for its initial tasks (workload.h). Set when init() of
-	 * the scheduler is called. NULL: the workload declares no costs. */
-	const uint64_t *costs;
+	uint64_t costs; /* enum loom_costs */
 };
+
+/* What declares the costs of initial tasks, for schedulers that plan: nothing; cost() of the workload's device half
+ * (workload.h); the data descriptors of a program's tasks (task.h). */
+enum loom_costs { LOOM_COSTS_UNKNOWN, LOOM_COSTS_OF_WORKLOAD, LOOM_COSTS_OF_DATA };
 
 /* The memory in which a block is. */
 enum loom_place {

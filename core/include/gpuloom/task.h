@@ -12,12 +12,16 @@ typedef uint64_t loom_ref;
 #define LOOM_REF_SEGMENT(ref) ((uint32_t)((ref) >> 48))
 #define LOOM_REF_OFFSET(ref) ((ref) & 0xffffffffffffull)
 
-enum { LOOM_READ = 1, LOOM_WRITE = 2 };
+/* COST: the descriptor names the cost of the task, and no memory that the task uses. */
+enum { LOOM_READ = 1, LOOM_WRITE = 2, LOOM_COST = 4 };
 
-/* Memory that a task uses. It is the data descriptor of the MGWS thesis, 4.5. */
+/* Memory that a task uses. It is the data descriptor of the MGWS thesis, 4.5. A scheduler that plans, such as sched_plan, takes
+ * `bytes` as the cost of an initial task of a program. With LOOM_COST, `ref` is a uint32_t that has the cost, in any unit. The
+ * scheduler reads it at the start of the run, so a kernel that the run follows may have written it. 0: the task has nothing to
+ * do, and is not run. */
 struct loom_data {
 	loom_ref ref;
-	uint64_t bytes : 56, access : 8; /* access: LOOM_READ | LOOM_WRITE */
+	uint64_t bytes : 56, access : 8; /* access: LOOM_READ | LOOM_WRITE, or LOOM_COST */
 };
 
 /* A task: one cache line, which is copied from queue to queue. `tag` is the number of the task function. */

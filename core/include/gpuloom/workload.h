@@ -68,9 +68,6 @@ struct loom_workload_ops {
 	/* Checks that the input files for these options exist, for commands that run many confs. Returns 0, or the
 	 * error that create() would return. NULL: the workload has no input files. */
 	int (*inputs)(const struct loom_host *host, const void *opts, struct loom_error *err);
-	/* For schedulers that plan: returns the cost of an initial task, as far as the workload knows it, in a unit of
-	 * its choice. Called for each task after tasks(). NULL: costs are not known. */
-	uint64_t (*cost)(void *self, const struct loom_layout *layout, const struct loom_task *task);
 	/* Returns the scratchpad memory per worker that task functions use, in bytes. need() must include it in `local` of struct
 	 * loom_need (plugin.h): the worker's private block, which is in shared memory on a GPU. Called before device code is
 	 * composed, because the number of resident workers depends on it. NULL: 0. */
@@ -97,6 +94,10 @@ struct loom_workload_dev {
 	 * in memory. All workers finish step n before any worker begins step n + 1. A step calls neither boundary() nor
 	 * deliver(), and does not wait for arrivals. NULL: the kernel has no steps. */
 	void (*step)(struct loom_ctx *c, uint64_t n);
+	/* For schedulers that plan: returns the cost of an initial task, in a unit of the workload's choice. 0: the task has
+	 * nothing to do, so it need not run. Each lane calls this alone, in each sample before the first task runs, so the cost
+	 * may depend on memory that the sample begins with. NULL: costs are not known. */
+	uint64_t (*cost)(struct loom_ctx *c, const struct loom_task *task);
 };
 
 #ifdef __cplusplus

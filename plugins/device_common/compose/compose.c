@@ -129,6 +129,10 @@ static int add_policies(const struct loom_host *host, const struct compose_targe
 		loom__text_add(out, "#define LOOM_POLICY_%s %s\n#define LOOM_SELECTS_%s 1\n", kind, p->name, kind);
 	}
 	add_kinds(out, program);
+	const struct loom_plugin *w = program->policy[LOOM_WORKLOAD];
+	if (w && LOOM_HAS((const struct loom_workload_dev *)w->dev->cpu, cost)) /* a scheduler, which comes earlier, may call it */
+		loom__text_add(out, "#define LOOM_WORKLOAD_COSTS 1\nLOOM_FN uint64_t %s_cost(struct loom_ctx *, const struct loom_task *);\n",
+			       w->name);
 	for (size_t i = 0; i < COUNT(order); i++) {
 		const struct loom_plugin *p = program->policy[order[i]];
 		if (!p)

@@ -110,12 +110,14 @@ static inline int workload_sum(const struct loom_host *host, const struct loom_l
 							      .verify = prefix##_verify,                               \
 							      __VA_ARGS__}
 
-/* Defines the device half of a workload: its table of task functions, and its files, each as a LOOM_CODE_FILE(). */
-#define WORKLOAD_CODE(symbol, table, files)                                                                            \
+/* Defines the device half of a workload: its table of task functions, and its files, each as a LOOM_CODE_FILE(). `...`: additional
+ * ops. */
+#define WORKLOAD_CODE(symbol, table, files, ...)                                                                          \
 	static const struct loom_workload_dev symbol##_cpu = {                                                         \
 	    .size = sizeof(struct loom_workload_dev),                                                                  \
 	    .count = sizeof(table) / sizeof((table)[0]),                                                               \
 	    .task = table,                                                                                             \
+	    __VA_ARGS__                                                                                                \
 	};                                                                                                             \
 	LOOM_DEVICE_CODE(symbol##_code, symbol##_cpu, #symbol ".dev.h", files)
 /* Defines the device half of a workload with a kernel instead of tasks. */

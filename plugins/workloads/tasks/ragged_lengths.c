@@ -17,6 +17,15 @@ static uint32_t within(double length)
 	return length < 1 ? 1 : length > RAGGED_LONGEST ? RAGGED_LONGEST : (uint32_t)(length + 0.5);
 }
 
+void ragged_shuffle(uint32_t *length, uint32_t n, uint64_t seed)
+{
+	for (uint32_t i = n; i > 1; i--) {
+		uint32_t k = (uint32_t)(loom__random(&seed) % i), t = length[i - 1];
+		length[i - 1] = length[k];
+		length[k] = t;
+	}
+}
+
 void ragged_draw(enum ragged_law law, uint32_t mean, double exponent, uint64_t seed, uint32_t n, uint32_t *length)
 {
 	double sum = 0;
@@ -36,11 +45,7 @@ void ragged_draw(enum ragged_law law, uint32_t mean, double exponent, uint64_t s
 		default:
 			length[i] = mean;
 		}
-	for (uint32_t i = n; i > 1; i--) {
-		uint32_t k = (uint32_t)(loom__random(&seed) % i), t = length[i - 1];
-		length[i - 1] = length[k];
-		length[k] = t;
-	}
+	ragged_shuffle(length, n, seed);
 }
 
 int ragged_parse(const struct loom_host *host, const char *name, const char *text, uint32_t **length, uint32_t *n,

@@ -24,6 +24,8 @@ enum ragged_law {
  * `mean`. */
 void ragged_draw(enum ragged_law law, uint32_t mean, double exponent, uint64_t seed, uint32_t n, uint32_t *length);
 
+void ragged_shuffle(uint32_t *length, uint32_t n, uint64_t seed);
+
 /* Reads lengths from a text with one number per line; '#' starts a comment. The caller frees *length with free().
  * Messages call the text `name`. */
 int ragged_parse(const struct loom_host *host, const char *name, const char *text, uint32_t **length, uint32_t *n,

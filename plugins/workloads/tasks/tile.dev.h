@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tasks on tiles share: float16 and bfloat16, exponentials, and copies into a worker's scratchpad memory. Device
- * code.
+/* What tasks on tiles share: float16 and bfloat16, exponentials, and products of matrices by warps. Device code.
  *
- * If the compiler's target has no instruction to convert a value of 16 bits, it is converted with integer operations.
- * Copies are asynchronous on GPUs that have such copies (cp.async). Elsewhere they are ordinary loads and stores,
- * which end before tile_copies_wait(). */
+ * If the compiler's target has no instruction to convert a value of 16 bits, it is converted with integer operations. */
 #ifndef WORKLOAD_TILE_DEV_H
 #define WORKLOAD_TILE_DEV_H
 
@@ -12,12 +9,9 @@
 #include <gpuloom/dev/dev.h>
 #endif
 
-/* A worker of a real GPU first copies tiles into shared memory. Elsewhere tasks read tiles in place. */
 #if defined(LOOM_REAL_GPU)
-#define TILE_STAGED 1
 #define TILE_UNROLL _Pragma("unroll")
 #else
-#define TILE_STAGED 0
 #define TILE_UNROLL
 #endif
 
@@ -214,42 +208,5 @@ LOOM_FN void tile_split(float low, float high, uint32_t bfloat, uint32_t *term)
 	}
 }
 #endif
-
-/* ---- copies --------------------------------------------------------------------------------------- */
-
-/* Starts to copy 16 bytes from the device's memory into scratchpad memory. */
-LOOM_FN void tile_copy(void *to, const void *from)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-	asm volatile("{\n\t.reg .u64 to, from;\n\tcvta.to.shared.u64 to, %0;\n\tcvta.to.global.u64 from, %1;\n\t"
-		     "cp.async.cg.shared.global [to], [from], 16;\n\t}" ::"l"(to),
-		     "l"(from)
-		     : "memory");
-#else
-	*(struct tile_eight *)to = *(const struct tile_eight *)from;
-#endif
-}
-
-/* Makes a group of the copies that this lane has started since the last call. */
-LOOM_FN void tile_copies_close(void)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-	asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-/* Waits until all groups of this lane have ended. If `but_last` is set, does not wait for the last group. A barrier
- * of the lanes must follow. */
-LOOM_FN void tile_copies_wait(int but_last)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-	if (but_last)
-		asm volatile("cp.async.wait_group 1;" ::: "memory");
-	else
-		asm volatile("cp.async.wait_group 0;" ::: "memory");
-#else
-	(void)but_last;
-#endif
-}
 
 #endif

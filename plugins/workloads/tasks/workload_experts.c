@@ -14,19 +14,30 @@
 #define SKEW_TEXT(NAME, text, what) text,
 static const char *const skews[] = {EXPERTS_SKEWS(SKEW_TEXT) NULL};
 #define SKEW_HELP(NAME, text, what) text ": " what ". "
-static const char *const knowns[] = {"auto", "host", "device", NULL};
-enum { KNOWN_AUTO, KNOWN_HOST, KNOWN_DEVICE };
+static const char *const redraws[] = {"run", "sample", NULL};
 
 struct experts_opts {
-	uint32_t experts, tokens, top, dim, hidden, skew, real, rows, block, known, checked;
+	uint32_t experts, tokens, top, dim, hidden, skew, ranks, redraw, real, rows, block, checked;
+	const char *trace, *save;
 };
 
 static const struct loom_opt experts_rows[] = {
-	LOOM_OPT(struct experts_opts, experts, LOOM_OPT_U32, "16", "Experts of the layer.", .min = 1, .max = 4096),
-	LOOM_OPT(struct experts_opts, tokens, LOOM_OPT_U32, "64", "Tokens of the batch.", .min = 1, .max = 65536),
-	LOOM_OPT(struct experts_opts, top, LOOM_OPT_U32, "2", "Experts that a token chooses.", .min = 1, .max = 64),
+	LOOM_OPT(struct experts_opts, experts, LOOM_OPT_U32, "16", "Experts of the layer.", .min = 1, .max = EXPERTS_MOST),
+	LOOM_OPT(struct experts_opts, tokens, LOOM_OPT_U32, "64", "Tokens of the batch.", .min = 1, .max = EXPERTS_TOKENS_MOST),
+	LOOM_OPT(struct experts_opts, top, LOOM_OPT_U32, "2", "Experts that a token chooses.", .min = 1, .max = EXPERTS_TOP_MOST),
 	LOOM_OPT(struct experts_opts, skew, LOOM_OPT_ENUM, "zipf",
-			 "Which experts tokens choose, by [run] seed. " EXPERTS_SKEWS(SKEW_HELP), .choices = skews),
+			 "Which experts tokens choose, by [run] seed and the step. " EXPERTS_SKEWS(SKEW_HELP), .choices = skews),
+	LOOM_OPT(struct experts_opts, ranks, LOOM_OPT_U32, "4",
+			 "Ranks of the skews that name ranks. Each has an equal range of the experts and sends a part of the tokens; all run "
+			 "in this job.", .min = 1, .max = EXPERTS_MOST),
+	LOOM_OPT(struct experts_opts, redraw, LOOM_OPT_ENUM, "run",
+			 "When tokens choose. run: once; this is step 0, and tasks have their expert as a parameter. sample: each sample is the "
+			 "next step. A task of the first product then knows only its number, and finds its expert and tokens by the array of the "
+			 "starts of experts, as when a kernel before has written it; some tasks find none.", .choices = redraws),
+	LOOM_OPT(struct experts_opts, trace, LOOM_OPT_PATH, "",
+			 "skew = trace: a file of choices, as `save` writes it. After its last step comes its first."),
+	LOOM_OPT(struct experts_opts, save, LOOM_OPT_PATH, "",
+			 "File to write the choices to: of step 0, or of 8 steps with redraw = sample.", .flags = LOOM_OPT_TRUST),
 	LOOM_OPT(struct experts_opts, dim, LOOM_OPT_U32, "256", "Numbers of a token; a multiple of 8.", .min = 8,
 			 .max = 1 << 16),
 	LOOM_OPT(struct experts_opts, hidden, LOOM_OPT_U32, "512", "Numbers between the two products; a multiple of 8.",
@@ -39,10 +50,6 @@ static const struct loom_opt experts_rows[] = {
 	LOOM_OPT(struct experts_opts, block, LOOM_OPT_U32, "16",
 			 "Tokens of an expert of a task, at most 32: an expert with more reads its weights again for each block.",
 			 .min = 1, .max = EXPERTS_BLOCK_MAX),
-	LOOM_OPT(struct experts_opts, known, LOOM_OPT_ENUM, "auto",
-			 "Where the routing is known. host: the initial set has the tasks of the first product, with their costs. device: "
-			 "a task per expert reads from memory how many tokens it has, and spawns the others. auto: host; with "
-			 "skew = drift device, because each sample has another routing.", .choices = knowns),
 	LOOM_OPT(struct experts_opts, checked, LOOM_OPT_U32, "auto",
 			 "Tokens of a sample that are compared with a computation in double precision, drawn again for each. All "
 			 "tokens are checked to have a result. auto: all, but fewer where that takes 2^30 multiplications.",
@@ -53,10 +60,12 @@ static const struct loom_opt experts_rows[] = {
 struct experts_job {
 	struct workload base;
 	const struct experts_opts *o;
-	uint32_t *choice; /* [tokens][top]: the experts that the tokens of this sample choose */
+	struct routing trace; /* of the file `trace`; else one step, in which the choices are drawn */
+	const uint32_t *choice; /* [tokens][top]: the experts that the tokens of this sample choose */
 	uint32_t *count;  /* [experts]: number of slots of each expert */
 	double *hidden;	  /* [hidden]: memory of the check */
 	uint64_t sample;
+	int saved; /* 1: the choices were written to the file `save` */
 };
 
 static const struct experts_opts *opts_of(const void *self)
@@ -64,26 +73,29 @@ static const struct experts_opts *opts_of(const void *self)
 	return ((const struct experts_job *)self)->o;
 }
 
-static int by_device(const struct experts_opts *o)
+static struct routing shape_of(const struct experts_opts *o)
 {
-	return o->known == KNOWN_DEVICE || (o->known == KNOWN_AUTO && o->skew == EXPERTS_DRIFT);
+	return (struct routing){.experts = o->experts,
+				.tokens = o->tokens,
+				.top = o->top,
+				.ranks = o->ranks < o->experts ? o->ranks : o->experts,
+				.steps = 1};
 }
 
 static int experts_check(const struct loom_host *host, const void *opts, struct loom_error *err)
 {
 	const struct experts_opts *o = opts;
-	if (o->top > o->experts)
-		return LOOM_REFUSE(host, err, "top", "top = %u: there are %u experts", o->top, o->experts);
+	struct routing shape = shape_of(o);
+	if (o->top > routing_some(o->skew, &shape))
+		return LOOM_REFUSE(host, err, "top", "top = %u: tokens choose among %u experts", o->top, routing_some(o->skew, &shape));
 	if (o->dim % 8)
 		return LOOM_REFUSE(host, err, "dim", "dim = %u: must be a multiple of 8", o->dim);
 	if (o->hidden % 8)
 		return LOOM_REFUSE(host, err, "hidden", "hidden = %u: must be a multiple of 8", o->hidden);
 	if (!loom__is_power_of_two(o->rows))
 		return LOOM_REFUSE(host, err, "rows", "rows = %u: must be a power of two", o->rows);
-	if (o->known == KNOWN_HOST && o->skew == EXPERTS_DRIFT)
-		return LOOM_REFUSE(host, err, "known",
-				   "known = host: with skew = drift each sample has another routing, and the initial set is made "
-				   "once: set known = device");
+	if (o->skew == EXPERTS_TRACE && !*o->trace)
+		return LOOM_REFUSE(host, err, "trace", "skew = trace: set trace = FILE");
 	return 0;
 }
 
@@ -91,7 +103,7 @@ static void experts_destroy(void *self)
 {
 	struct experts_job *job = self;
 	if (job) {
-		free(job->choice);
+		routing_free(&job->trace);
 		free(job->count);
 		free(job->hidden);
 	}
@@ -106,10 +118,24 @@ static int experts_create(const struct loom_host *host, const void *opts, void *
 		return rc;
 	struct experts_job *job = made;
 	job->o = opts;
-	job->choice = calloc((uint64_t)job->o->tokens * job->o->top, sizeof(*job->choice));
+	struct routing *t = &job->trace, shape = shape_of(job->o);
+	if (job->o->skew == EXPERTS_TRACE) {
+		rc = routing_read(host, job->o->trace, t, err);
+		if (!rc && (t->experts != shape.experts || t->tokens != shape.tokens || t->top != shape.top))
+			rc = LOOM_FAIL(host, err, LOOM_EINVAL, "%s: set experts = %u, tokens = %u and top = %u", job->o->trace, t->experts,
+				       t->tokens, t->top);
+	} else {
+		*t = shape;
+		t->choice = calloc((uint64_t)t->tokens * t->top, sizeof(*t->choice));
+		t->source = calloc(t->tokens, sizeof(*t->source));
+	}
+	if (rc) {
+		experts_destroy(job);
+		return rc;
+	}
 	job->count = calloc(job->o->experts, sizeof(*job->count));
 	job->hidden = calloc(job->o->hidden, sizeof(*job->hidden));
-	if (!job->choice || !job->count || !job->hidden) {
+	if (!t->choice || !t->source || !job->count || !job->hidden) {
 		experts_destroy(job);
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	}
@@ -125,22 +151,11 @@ static uint32_t rows_of(const struct experts_opts *o)
 	return o->rows < most ? o->rows : (uint32_t)loom__power_of_two(most);
 }
 
-/* Returns the number of rows of a tile in a GPU's scratchpad memory. */
-static uint32_t tile_rows_of(const struct experts_opts *o, const struct loom_layout *layout)
-{
-	return experts_tile_rows(rows_of(o), o->block, workload_products(layout));
-}
-
 static uint64_t experts_scratch(void *self, const struct loom_layout *layout)
 {
 	const struct experts_opts *o = opts_of(self);
-	uint32_t rows = tile_rows_of(o, layout), warps = tile_warps(layout);
-	if (workload_products(layout))
-		return (warps < TILE_AREAS ? warps : TILE_AREAS) * EXPERTS_AREA(rows, o->block) * 4ull;
-	for (uint32_t d = 0; d < layout->devices; d++)
-		if (layout->device[d].kind == LOOM_ON_GPU && layout->device[d].lanes > 1)
-			return EXPERTS_SCRATCH(rows, o->block);
-	return 0;
+	uint32_t rows = experts_tile_rows(rows_of(o), o->block), warps = tile_warps(layout);
+	return workload_products(layout) ? (warps < TILE_AREAS ? warps : TILE_AREAS) * EXPERTS_AREA(rows, o->block) * 4ull : 0;
 }
 
 static int experts_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
@@ -149,14 +164,18 @@ static int experts_constants(void *self, const struct loom_layout *layout, char 
 	(void)err;
 	snprintf(text, room,
 		 "#define EXPERTS_ROWS %u\n#define EXPERTS_BLOCK %u\n#define EXPERTS_BFLOAT %u\n#define EXPERTS_PRODUCTS %u\n",
-		 tile_rows_of(o, layout), o->block, o->real, workload_products(layout));
+		 experts_tile_rows(rows_of(o), o->block), o->block, o->real, workload_products(layout));
 	return 0;
 }
 
-static void route(struct experts_job *job, const struct loom_layout *layout)
+/* Sets the choices of a step. */
+static void route(struct experts_job *job, const struct loom_layout *layout, uint64_t step)
 {
 	const struct experts_opts *o = job->o;
-	experts_route(o->skew, layout->seed, job->sample, o->experts, o->tokens, o->top, job->choice);
+	struct routing *t = &job->trace;
+	if (o->skew != EXPERTS_TRACE)
+		routing_draw(o->skew, layout->seed, step, t, t->choice, t->source);
+	job->choice = t->choice + step % t->steps * t->tokens * t->top;
 	memset(job->count, 0, o->experts * sizeof(*job->count));
 	for (uint64_t i = 0; i < (uint64_t)o->tokens * o->top; i++)
 		job->count[job->choice[i]]++;
@@ -185,10 +204,9 @@ static struct experts head_of(const struct experts_job *job, const struct loom_l
 			    .bfloat = o->real,
 			    .noncoherent = LOOM_HAS(layout, noncoherent) && layout->noncoherent && layout->devices > 1};
 	uint64_t at = sizeof(r) + layout->devices * sizeof(struct loom_onebit_lock), slots = (uint64_t)o->tokens * o->top,
-		 blocks = slots / o->block + o->experts, weights = (uint64_t)o->experts * o->dim * o->hidden * 2;
+		 blocks = pieces_room(slots, o->experts, o->block), weights = (uint64_t)o->experts * o->dim * o->hidden * 2;
 #define PLACE(what, size) (r.what##_at = at, at = loom__align(at + (size), 64))
 	PLACE(first_slot, (o->experts + 1) * 4ull);
-	PLACE(first_block, o->experts * 4ull);
 	PLACE(order, slots * 4);
 	PLACE(weight, slots * 4);
 	PLACE(pending, blocks * 16);
@@ -205,10 +223,49 @@ static struct experts head_of(const struct experts_job *job, const struct loom_l
 	return r;
 }
 
+/* Records the checksum of the choices of the first steps, and writes them to the file `save`. */
+static int record(struct experts_job *job, const struct loom_layout *layout, struct loom_error *err)
+{
+	const struct experts_opts *o = job->o;
+	struct routing all = job->trace;
+	const int drawn = o->skew != EXPERTS_TRACE;
+	int rc = 0;
+	if (job->saved)
+		return 0;
+	job->saved = 1;
+	if (drawn) {
+		all.steps = o->redraw ? 8 : 1;
+		all.choice = calloc((uint64_t)all.steps * all.tokens * all.top, sizeof(*all.choice));
+		all.source = calloc((uint64_t)all.steps * all.tokens, sizeof(*all.source));
+		rc = all.choice && all.source ? 0 : LOOM_FAIL(job->base.host, err, LOOM_ENOMEM, "out of memory");
+	}
+	for (uint64_t step = 0; drawn && !rc && step < all.steps; step++)
+		routing_draw(o->skew, layout->seed, step, &all, all.choice + step * all.tokens * all.top,
+			     all.source + step * all.tokens);
+	if (!rc)
+		LOOM_CHOICE(job->base.host, "workload.routing", "%016llx", (unsigned long long)routing_checksum(&all));
+	if (!rc && *o->save)
+		rc = routing_write(job->base.host, o->save, &all, err);
+	if (drawn)
+		routing_free(&all);
+	return rc;
+}
+
+static int experts_inputs(const struct loom_host *host, const void *opts, struct loom_error *err)
+{
+	const struct experts_opts *o = opts;
+	struct routing r = {0};
+	int rc = o->skew == EXPERTS_TRACE ? routing_read(host, o->trace, &r, err) : 0;
+	routing_free(&r);
+	return rc;
+}
+
 static int experts_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
 {
 	struct experts head = head_of(self, layout, &need->global);
-	(void)err;
+	int rc = record(self, layout, err);
+	if (rc)
+		return rc;
 	need->local = experts_scratch(self, layout);
 	if (head.noncoherent) {
 		need->global_place = LOOM_PLACE_HOST;
@@ -221,12 +278,13 @@ static int experts_need(void *self, const struct loom_layout *layout, struct loo
 static uint64_t experts_task_count(void *self, const struct loom_layout *layout)
 {
 	struct experts_job *job = self;
+	const struct experts_opts *o = job->o;
 	uint64_t n = 0;
-	if (by_device(job->o))
-		return job->o->experts;
-	route(job, layout);
-	for (uint32_t e = 0; e < job->o->experts; e++)
-		n += (uint64_t)blocks_of(job, e) * tiles_of(job, job->o->hidden);
+	if (o->redraw)
+		return (uint64_t)pieces_room((uint64_t)o->tokens * o->top, o->experts, o->block) * tiles_of(job, o->hidden);
+	route(job, layout, 0);
+	for (uint32_t e = 0; e < o->experts; e++)
+		n += (uint64_t)blocks_of(job, e) * tiles_of(job, o->hidden);
 	return n;
 }
 
@@ -237,7 +295,7 @@ static int experts_tasks(void *self, const struct loom_layout *layout, const str
 	const struct experts_opts *o = job->o;
 	struct experts *r = view->global;
 	uint64_t bytes, weights = (uint64_t)o->experts * o->dim * o->hidden, from = 0;
-	uint32_t place = 0, block = 0;
+	uint32_t place = 0, tiles = tiles_of(job, o->hidden);
 	(void)global;
 	*r = head_of(job, layout, &bytes);
 	int rc = half_fill(job->base.host, EXPERTS_AT(r, uint16_t, first), weights, layout->seed, from, o->real, err);
@@ -253,30 +311,20 @@ static int experts_tasks(void *self, const struct loom_layout *layout, const str
 		EXPERTS_AT(r, float, x)[i] = (float)(half_value(half_random(layout->seed, from + i, 1), 1) / sqrt(o->dim));
 	for (uint64_t i = 0; i < (uint64_t)o->tokens * o->top; i++)
 		EXPERTS_AT(r, float, weight)[i] = (float)(1.0 / o->top);
-	route(job, layout);
-	for (uint32_t e = 0; e < o->experts; e++) {
-		if (by_device(o)) {
-			workload_task(&tasks[e], EXPERTS_OPEN);
-			tasks[e].param[0] = e;
-			continue;
-		}
-		for (uint32_t b = 0; b < blocks_of(job, e); b++, block++) {
+	route(job, layout, 0);
+	for (uint32_t b = 0; o->redraw && b < pieces_room((uint64_t)o->tokens * o->top, o->experts, o->block); b++)
+		for (uint32_t t = 0; t < tiles; t++)
+			experts_fill(r, 0, 0, t, 0, 0, b, tasks++);
+	for (uint32_t e = 0; !o->redraw && e < o->experts; e++) {
+		uint32_t first = place / o->block + e;
+		for (uint32_t b = 0; b < blocks_of(job, e); b++) {
 			uint32_t left = job->count[e] - b * o->block, n = left < o->block ? left : o->block;
-			for (uint32_t t = 0; t < tiles_of(job, o->hidden); t++)
-				experts_fill(r, e, 0, t, place, n, block, tasks++);
+			for (uint32_t t = 0; t < tiles; t++)
+				experts_fill(r, e, 0, t, place, n, first + b, tasks++);
 			place += n;
 		}
 	}
 	return 0;
-}
-
-/* Returns the cost of a task. The unit is the time to multiply a row of weights by one slot. Each row is also read
- * once, which takes as long as 8 slots. */
-static uint64_t experts_cost(void *self, const struct loom_layout *layout, const struct loom_task *task)
-{
-	uint64_t rows = task->param[1] >> 32, slots = task->param[2] >> 32;
-	(void)layout;
-	return by_device(opts_of(self)) ? 1 : rows * (8 + slots);
 }
 
 /* ---- samples ---------------------------------------------------------------------------------- */
@@ -285,13 +333,10 @@ static uint64_t experts_cost(void *self, const struct loom_layout *layout, const
 static void sort_slots(const struct experts_job *job, struct experts *r)
 {
 	uint32_t *first = EXPERTS_AT(r, uint32_t, first_slot), *order = EXPERTS_AT(r, uint32_t, order),
-		 *block = EXPERTS_AT(r, uint32_t, first_block), *place = EXPERTS_AT(r, uint32_t, place), blocks = 0;
+		 *place = EXPERTS_AT(r, uint32_t, place);
 	first[0] = 0;
-	for (uint32_t e = 0; e < r->experts; e++) {
+	for (uint32_t e = 0; e < r->experts; e++)
 		first[e + 1] = first[e] + job->count[e];
-		block[e] = blocks;
-		blocks += blocks_of(job, e);
-	}
 	for (uint32_t slot = 0; slot < r->tokens * r->top; slot++) {
 		place[slot] = first[job->choice[slot]]++;
 		order[place[slot]] = slot;
@@ -299,7 +344,8 @@ static void sort_slots(const struct experts_job *job, struct experts *r)
 	for (uint32_t e = r->experts; e > 0; e--)
 		first[e] = first[e - 1];
 	first[0] = 0;
-	for (uint32_t b = 0; b < blocks; b++) {
+	/* r->block is 0 before tasks(), where a test calls init() alone. */
+	for (uint32_t b = 0; r->block && b < pieces_room((uint64_t)r->tokens * r->top, r->experts, r->block); b++) {
 		EXPERTS_AT(r, uint64_t, pending)[2ull * b] = experts_tiles(r, r->hidden);
 		EXPERTS_AT(r, uint64_t, pending)[2ull * b + 1] = experts_tiles(r, r->dim);
 	}
@@ -317,9 +363,9 @@ static int experts_init(void *self, const struct loom_layout *layout, const stru
 		for (uint32_t d = 0; d < layout->devices; d++)
 			memset(view->device[d], 0, LOOM_ONEBIT_LOCAL_BYTES);
 	}
+	if (job->o->redraw)
+		route(job, layout, job->sample);
 	job->sample++;
-	if (job->o->skew == EXPERTS_DRIFT)
-		route(job, layout);
 	sort_slots(job, r);
 	for (uint32_t t = 0; t < r->tokens; t++)
 		EXPERTS_AT(r, uint64_t, open)[t] = r->top;
@@ -453,8 +499,8 @@ static int experts_verify(void *self, const struct loom_layout *layout, const st
 		most = job->count[e] > most ? job->count[e] : most;
 		read += (double)blocks_of(job, e) * r->dim * r->hidden * 4;
 	}
-	/* If the option `skew` is drift, samples differ in the number of blocks. */
-	enum loom_better same = job->o->skew == EXPERTS_DRIFT ? LOOM_BETTER_NONE : LOOM_BETTER_SAME;
+	/* If choices are redrawn, samples differ in the number of blocks. */
+	enum loom_better same = job->o->redraw ? LOOM_BETTER_NONE : LOOM_BETTER_SAME;
 	host->metric(host, report, "bytes", "B", same, read);
 	host->metric(host, report, "most_tokens", "tokens", same, most);
 	host->metric(host, report, "variation", "", same, sqrt(square / r->experts) / mean);
@@ -473,15 +519,14 @@ static const struct loom_workload_ops experts_ops = {
 	.tasks = experts_tasks,
 	.verify = experts_verify,
 	.work = "bytes",
-	.cost = experts_cost,
+	.inputs = experts_inputs,
 	.registers = tile_registers,
 	.scratch = experts_scratch,
 };
 
-static const struct loom_task_entry experts_entries[] = {{"workload_experts_tile", workload_experts_tile},
-							 {"workload_experts_open", workload_experts_open}};
-WORKLOAD_CODE(workload_experts, experts_entries, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("tile.dev.h")
-	      LOOM_CODE_FILE("workload_experts.dev.h"));
+static const struct loom_task_entry experts_entries[] = {{"workload_experts_tile", workload_experts_tile}};
+WORKLOAD_CODE(workload_experts, experts_entries, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("pieces.dev.h")
+	      LOOM_CODE_FILE("tile.dev.h") LOOM_CODE_FILE("workload_experts.dev.h"), .cost = workload_experts_cost);
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_experts", "0.1.0", "Apache-2.0",
 		   "One layer of experts that get different numbers of tokens", .opts = experts_rows,

@@ -7,21 +7,18 @@
  * ends the first product of a block spawns the tiles of the second product. The task that ends the second product
  * counts down the tokens of the block, and sums those that are complete.
  *
- * The weights of a tile are read once. On a GPU, pieces of weights and vectors are copied into shared memory. The
- * next piece is copied while one is multiplied, and a lane has some slots of one row. On other devices a lane has
- * whole rows, which it reads in place. */
+ * The weights of a tile are read once. Where warps multiply matrices, the lanes of a warp share rows and slots. Elsewhere a
+ * lane has whole rows. */
 #ifndef WORKLOAD_EXPERTS_DEV_H
 #define WORKLOAD_EXPERTS_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
 #include <gpuloom/sched.h>
 
+#include "pieces.dev.h"
 #include "task.dev.h"
 #include "tile.dev.h"
 #endif
-
-/* Tags. */
-enum { EXPERTS_TILE, EXPERTS_OPEN };
 
 #define EXPERTS_BLOCK_MAX 32u
 
@@ -33,8 +30,7 @@ struct experts {
 	uint32_t rows, block;  /* upper limits on the rows and the slots of a task */
 	uint32_t bfloat, noncoherent;
 	uint32_t pad0;
-	uint64_t first_slot_at; /* [experts + 1] uint32_t: index in `order` of an expert's first slot */
-	uint64_t first_block_at; /* [experts] uint32_t: index of an expert's first block */
+	uint64_t first_slot_at; /* [experts + 1] uint32_t: index in `order` of an expert's first slot (pieces.dev.h) */
 	uint64_t order_at;	/* [tokens * top] uint32_t: slots by expert; slot / top is the token */
 	uint64_t weight_at;	/* [tokens * top] float: weight of each slot */
 	uint64_t pending_at;	/* [blocks][2] uint64_t: number of tiles of each product that have not ended */
@@ -46,7 +42,7 @@ struct experts {
 	uint64_t result_at;	/* [slots by expert][dim] float */
 	uint64_t place_at;	/* [tokens * top] uint32_t: index in `order` of each slot */
 	uint64_t out_at;	/* [tokens][dim] float */
-	uint64_t pad[6];
+	uint64_t pad[7];
 };
 
 #define EXPERTS_AT(r, type, what) ((type *)((char *)(r) + (r)->what##_at))
@@ -61,7 +57,7 @@ LOOM_FN uint32_t experts_tiles(const struct experts *r, uint32_t rows)
 	return (rows + r->rows - 1) / r->rows;
 }
 
-/* The parameters of a task, decoded. */
+/* The parameters of a task, decoded. If `slots` is 0, the task has nothing to do. */
 struct experts_task {
 	const uint16_t *weights; /* weights of the task's first row */
 	const float *from;	 /* vectors of tokens in the first product, of places in the second */
@@ -84,6 +80,13 @@ LOOM_FN struct experts_task experts_task_of(struct experts *r, const struct loom
 	w.place = (uint32_t)t->param[2];
 	w.slots = (uint32_t)(t->param[2] >> 32);
 	w.block = (uint32_t)t->param[3];
+	if (!w.slots) { /* the host did not know the routing, and has only numbered the blocks */
+		const uint32_t *start = EXPERTS_AT(r, const uint32_t, first_slot);
+		w.expert = pieces_row(start, r->experts, r->block, w.block);
+		w.place = start[w.expert] + (w.block - pieces_first(start, w.expert, r->block)) * r->block;
+		w.slots = w.place < start[w.expert + 1] ? start[w.expert + 1] - w.place : 0;
+		w.slots = w.slots < r->block ? w.slots : r->block;
+	}
 	w.inner = w.second ? r->hidden : r->dim;
 	w.outer = w.second ? r->dim : r->hidden;
 	w.weights = (w.second ? EXPERTS_AT(r, const uint16_t, second) : EXPERTS_AT(r, const uint16_t, first)) +
@@ -97,11 +100,19 @@ LOOM_FN void experts_fill(const struct experts *r, uint32_t expert, uint32_t sec
 			  uint32_t slots, uint32_t block, struct loom_task *t)
 {
 	uint32_t outer = second ? r->dim : r->hidden, row = tile * r->rows;
-	workload_task(t, EXPERTS_TILE);
+	workload_task(t, 0);
 	t->param[0] = expert | (uint64_t)second << 32;
 	t->param[1] = row | (uint64_t)(outer - row < r->rows ? outer - row : r->rows) << 32;
 	t->param[2] = place | (uint64_t)slots << 32;
 	t->param[3] = block;
+}
+
+/* Returns the cost of a task. The unit is the time to multiply a row of weights by one slot. Each row is also read
+ * once, which takes as long as 8 slots. */
+LOOM_FN uint64_t workload_experts_cost(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct experts_task w = experts_task_of(experts_of(c), t);
+	return w.slots ? (uint64_t)w.rows * (8 + w.slots) : 0;
 }
 
 /* Returns the vector of the slot at a place in `order`. */
@@ -129,19 +140,14 @@ LOOM_FN float experts_dot8(const float *a, const float *b)
 	       ((a[4] * b[4] + a[5] * b[5]) + (a[6] * b[6] + a[7] * b[7]));
 }
 
-/* ---- a tile: scratchpad memory has two pieces of weights and vectors ------------------------------- */
+/* ---- a tile ---------------------------------------------------------------------------------------- */
 
 #define EXPERTS_ROWS_MOST 128u		   /* upper limit on the rows of a tile; a task may have several tiles */
-#define EXPERTS_PIECE 64u		   /* numbers of a row that are copied at a time */
-#define EXPERTS_PITCH (EXPERTS_PIECE + 8u) /* distance of rows in 16-bit numbers; 8 more, for different banks */
-#define EXPERTS_STAGE(rows, block) ((rows) * EXPERTS_PITCH * 2u + (block) * EXPERTS_PIECE * 4u)
-#define EXPERTS_SCRATCH(rows, block) (2u * EXPERTS_STAGE(rows, block))
 
-/* Returns the number of rows of a tile. A task may have several tiles. If warps multiply matrices, a lane keeps at most
- * 64 sums in registers. */
-LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block, uint32_t products)
+/* Returns the number of rows of a tile: a lane keeps at most 64 sums in registers. */
+LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
 {
-	uint32_t most = products && block > 16 ? EXPERTS_ROWS_MOST / 2 : EXPERTS_ROWS_MOST;
+	uint32_t most = block > 16 ? EXPERTS_ROWS_MOST / 2 : EXPERTS_ROWS_MOST;
 	return rows < most ? rows : most;
 }
 
@@ -169,7 +175,7 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block, uint32_t produ
 #define EXPERTS_BANDS  ((EXPERTS_ROWS + 15) / 16)
 #define EXPERTS_EIGHTS EXPERTS_EIGHTS_OF(EXPERTS_BLOCK)
 #else
-#define EXPERTS_ROWS_OF(r)  experts_tile_rows((r)->rows, (r)->block, 1)
+#define EXPERTS_ROWS_OF(r)  experts_tile_rows((r)->rows, (r)->block)
 #define EXPERTS_BLOCK_OF(r) ((r)->block)
 #define EXPERTS_BFLOAT_OF(r) ((r)->bfloat)
 #define EXPERTS_BANDS  (EXPERTS_ROWS_MOST / 16)
@@ -338,97 +344,20 @@ LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, 
 	loom_barrier_lanes(c); /* the next tile uses the same scratchpad memory */
 }
 
-#elif TILE_STAGED
-/* A program for GPUs has the constants EXPERTS_ROWS, EXPERTS_BLOCK and EXPERTS_BFLOAT. A lane has ROWS_EACH rows, and
- * of each row SLOTS_EACH slots. */
-#define EXPERTS_ROWS_OF(r) ((void)(r), (uint32_t)EXPERTS_ROWS)
-#define EXPERTS_ROWS_EACH ((EXPERTS_ROWS + LOOM_LANES - 1) / LOOM_LANES)
-#define EXPERTS_SETS      (LOOM_LANES / EXPERTS_ROWS ? LOOM_LANES / EXPERTS_ROWS : 1)
-#define EXPERTS_SLOTS_EACH ((EXPERTS_BLOCK + EXPERTS_SETS - 1) / EXPERTS_SETS)
-
-LOOM_FN char *experts_half(const struct loom_ctx *c, uint32_t turn)
+/* Not inlined into the worker's loop, whose values would take registers from it. Returns 0. */
+LOOM_FN int experts_multiply_task(struct loom_ctx *c, const struct loom_task *t)
 {
-	return (char *)c->local[LOOM_WORKLOAD] + turn % 2 * EXPERTS_STAGE(EXPERTS_ROWS, EXPERTS_BLOCK);
-}
-
-LOOM_FN void experts_stage(const struct loom_ctx *c, const struct experts *r, const struct experts_task *w, uint32_t from,
-			   uint32_t turn)
-{
-	uint16_t *weights = (uint16_t *)experts_half(c, turn);
-	float *vectors = (float *)(weights + EXPERTS_ROWS * EXPERTS_PITCH);
-	const uint32_t n = w->inner - from < EXPERTS_PIECE ? w->inner - from : EXPERTS_PIECE;
-	for (uint32_t u = c->lane; u < w->rows * (EXPERTS_PIECE / 8); u += LOOM_LANES) {
-		uint32_t row = u / (EXPERTS_PIECE / 8), k = u % (EXPERTS_PIECE / 8) * 8;
-		if (k < n)
-			tile_copy(weights + row * EXPERTS_PITCH + k, w->weights + (uint64_t)row * w->inner + from + k);
-	}
-	for (uint32_t u = c->lane; u < w->slots * (EXPERTS_PIECE / 4); u += LOOM_LANES) {
-		uint32_t slot = u / (EXPERTS_PIECE / 4), k = u % (EXPERTS_PIECE / 4) * 4;
-		if (k < n)
-			tile_copy(vectors + slot * EXPERTS_PIECE + k, experts_vector(r, w, w->place + slot) + from + k);
-	}
-	tile_copies_close();
-}
-
-/* Computes a tile of at most EXPERTS_ROWS rows. */
-LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, const struct experts_task *w)
-{
-	float sum[EXPERTS_ROWS_EACH * EXPERTS_SLOTS_EACH];
-	const uint32_t set = c->lane / EXPERTS_ROWS;
-	TILE_UNROLL
-	for (uint32_t i = 0; i < EXPERTS_ROWS_EACH * EXPERTS_SLOTS_EACH; i++)
-		sum[i] = 0;
-	experts_stage(c, r, w, 0, 0);
-	for (uint32_t from = 0, turn = 0; from < w->inner; from += EXPERTS_PIECE, turn++) {
-		const uint32_t next = from + EXPERTS_PIECE, n = next <= w->inner ? EXPERTS_PIECE : w->inner - from;
-		if (next < w->inner)
-			experts_stage(c, r, w, next, turn + 1);
-		tile_copies_wait(next < w->inner);
-		loom_barrier_lanes(c);
-		const uint16_t *weights = (const uint16_t *)experts_half(c, turn);
-		const float *vectors = (const float *)(weights + EXPERTS_ROWS * EXPERTS_PITCH);
-		TILE_UNROLL
-		for (uint32_t i = 0; i < EXPERTS_ROWS_EACH; i++) {
-			uint32_t row = c->lane % EXPERTS_ROWS + i * LOOM_LANES;
-			if (row >= w->rows || set >= EXPERTS_SETS)
-				continue;
-			LOOM_NO_UNROLL
-			for (uint32_t k = 0; k < n; k += 8) {
-				float eight[8];
-				tile_numbers(weights + row * EXPERTS_PITCH + k, EXPERTS_BFLOAT, eight);
-				TILE_UNROLL
-				for (uint32_t j = 0; j < EXPERTS_SLOTS_EACH; j++)
-					if (set + j * EXPERTS_SETS < w->slots)
-						sum[i * EXPERTS_SLOTS_EACH + j] += experts_dot8(
-						    eight, vectors + (set + j * EXPERTS_SETS) * EXPERTS_PIECE + k);
-			}
-		}
-		loom_barrier_lanes(c); /* the next copy overwrites this half */
-	}
-	TILE_UNROLL
-	for (uint32_t i = 0; i < EXPERTS_ROWS_EACH; i++) {
-		uint32_t row = c->lane % EXPERTS_ROWS + i * LOOM_LANES;
-		TILE_UNROLL
-		for (uint32_t j = 0; j < EXPERTS_SLOTS_EACH; j++)
-			if (row < w->rows && set + j * EXPERTS_SETS < w->slots && set < EXPERTS_SETS)
-				experts_store(w, set + j * EXPERTS_SETS, row, sum[i * EXPERTS_SLOTS_EACH + j]);
-	}
-}
-
-#endif
-
-#if EXPERTS_PRODUCTS || TILE_STAGED
-LOOM_FN void experts_multiply(struct loom_ctx *c, const struct experts *r, const struct experts_task *w)
-{
-	struct experts_task tile = *w;
-	const uint32_t most = EXPERTS_ROWS_OF(r);
+	struct experts *r = experts_of(c);
+	struct experts_task w = experts_task_of(r, t);
+	const uint32_t most = EXPERTS_ROWS_OF(r), rows = w.rows;
 	LOOM_NO_UNROLL
-	for (uint32_t left = w->rows; left; left -= tile.rows) {
-		tile.row = w->row + w->rows - left;
-		tile.rows = left < most ? left : most;
-		tile.weights = w->weights + (uint64_t)(w->rows - left) * w->inner;
-		experts_multiply_tile(c, r, &tile);
+	for (uint32_t done = 0; done < rows; done += most) {
+		w.rows = rows - done < most ? rows - done : most;
+		experts_multiply_tile(c, r, &w);
+		w.row += most;
+		w.weights += (uint64_t)most * w.inner;
 	}
+	return 0;
 }
 #else
 LOOM_FN void experts_multiply(struct loom_ctx *c, const struct experts *r, const struct experts_task *w)
@@ -448,17 +377,6 @@ LOOM_FN void experts_multiply(struct loom_ctx *c, const struct experts *r, const
 		for (uint32_t i = 0; i < w->slots; i++)
 			experts_store(w, i, row, sum[i]);
 	}
-}
-#endif
-
-#if EXPERTS_PRODUCTS
-/* Not inlined into the worker's loop, whose values would take registers from it. Returns 0. */
-LOOM_FN int experts_multiply_task(struct loom_ctx *c, const struct loom_task *t)
-{
-	struct experts *r = experts_of(c);
-	struct experts_task w = experts_task_of(r, t);
-	experts_multiply(c, r, &w);
-	return 0;
 }
 #endif
 
@@ -486,11 +404,13 @@ LOOM_FN void experts_sum(const struct loom_ctx *c, struct experts *r, uint32_t t
 
 /* Computes a tile. Parameters 0 to 2 have two values each, in the lower and the upper half. param[0]: the expert; 1
  * in the second product. param[1]: the first row; the number of rows. param[2]: the first place; the number of slots.
- * param[3]: the block. */
+ * param[3]: the block. If there are 0 slots, the task finds its expert and places by the block. */
 LOOM_FN void workload_experts_tile(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct experts *r = experts_of(c);
 	struct experts_task w = experts_task_of(r, t);
+	if (!w.slots)
+		return;
 #if EXPERTS_PRODUCTS
 	LOOM_OUTLINED_COLLECTIVE(experts_multiply_task, c, t);
 #else
@@ -515,27 +435,6 @@ LOOM_FN void workload_experts_tile(struct loom_ctx *c, const struct loom_task *t
 		uint32_t token = EXPERTS_AT(r, const uint32_t, order)[w.place + i] / r->top;
 		if (experts_last(c, r, EXPERTS_AT(r, uint64_t, open) + token))
 			experts_sum(c, r, token);
-	}
-}
-
-/* Task for routing that the host does not know. There is one per expert. It reads the number of the expert's slots,
- * and spawns the tiles. */
-LOOM_FN void workload_experts_open(struct loom_ctx *c, const struct loom_task *t)
-{
-	struct experts *r = experts_of(c);
-	uint32_t expert = (uint32_t)t->param[0], tiles = experts_tiles(r, r->hidden);
-	uint32_t from = EXPERTS_AT(r, const uint32_t, first_slot)[expert],
-		 end = EXPERTS_AT(r, const uint32_t, first_slot)[expert + 1],
-		 block = EXPERTS_AT(r, const uint32_t, first_block)[expert];
-	struct loom_task next;
-	LOOM_NO_UNROLL
-	for (; from < end; from += r->block, block++) {
-		LOOM_NO_UNROLL
-		for (uint32_t tile = 0; tile < tiles; tile++) {
-			experts_fill(r, expert, 0, tile, from, end - from < r->block ? end - from : r->block, block, &next);
-			if (LOOM_CALL(sched, spawn, c, &next))
-				return;
-		}
 	}
 }
 

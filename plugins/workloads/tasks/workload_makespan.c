@@ -191,12 +191,6 @@ static int makespan_tasks(void *self, const struct loom_layout *layout, const st
 	return 0;
 }
 
-static uint64_t makespan_cost(void *self, const struct loom_layout *layout, const struct loom_task *task)
-{
-	(void)layout;
-	return ((const struct makespan_job *)self)->costs.cost[task->param[0]];
-}
-
 static int makespan_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			 struct loom_error *err)
 {
@@ -251,11 +245,11 @@ static const struct loom_workload_ops makespan_ops = {
 	.verify = makespan_verify,
 	.work = "tasks",
 	.inputs = makespan_inputs,
-	.cost = makespan_cost,
 };
 
 static const struct loom_task_entry makespan_entries[] = {{"workload_makespan_task", workload_makespan_task}};
-WORKLOAD_CODE(workload_makespan, makespan_entries, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("workload_makespan.dev.h"));
+WORKLOAD_CODE(workload_makespan, makespan_entries, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("workload_makespan.dev.h"),
+	      .cost = workload_makespan_cost);
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_makespan", "0.1.0", "Apache-2.0",
 		   "Tasks that take the times of a trace of costs, beside the shortest possible time",

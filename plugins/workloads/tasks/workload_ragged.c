@@ -14,10 +14,10 @@
 #define LAW_TEXT(NAME, text, what) text,
 static const char *const laws[] = {RAGGED_LAWS(LAW_TEXT) NULL};
 #define LAW_HELP(NAME, text, what) text ": " what ". "
-static const char *const knowns[] = {"host", "device", NULL};
+static const char *const redraws[] = {"run", "sample", NULL};
 
 struct ragged_opts {
-	uint32_t sequences, length, law, heads, kv_heads, dim, real, page, chunk, tile, known, checked;
+	uint32_t sequences, length, law, heads, kv_heads, dim, real, page, chunk, tile, redraw, checked;
 	double exponent;
 	const char *trace;
 };
@@ -44,11 +44,11 @@ static const struct loom_opt ragged_rows[] = {
 			 "auto: eight tasks per worker.", .max = 1 << 23, .flags = LOOM_OPT_AUTO),
 	LOOM_OPT(struct ragged_opts, tile, LOOM_OPT_U32, "auto",
 			 "Tokens that a worker works on at a time; a power of two. auto: 64, half of the lanes of a worker if these "
-			 "are more, or 32 for 32 lanes. A GPU's worker has two such tiles in its scratchpad memory.", .max = 256, .flags = LOOM_OPT_AUTO),
-	LOOM_OPT(struct ragged_opts, known, LOOM_OPT_ENUM, "host",
-			 "Where lengths are known. host: the initial set has all tasks, with their costs. device: a task per sequence "
-			 "and head reads the length from memory and spawns the others, as when a kernel before has written it.",
-			 .choices = knowns),
+			 "are more, or 32 for 32 lanes.", .max = 256, .flags = LOOM_OPT_AUTO),
+	LOOM_OPT(struct ragged_opts, redraw, LOOM_OPT_ENUM, "run",
+			 "When lengths are drawn. run: once, and tasks have them as parameters. sample: before each sample; with law = trace, "
+			 "their order. A task then knows only its number, and finds its chunk by the array of the starts of sequences, as when "
+			 "a kernel before has written it; some tasks find none.", .choices = redraws),
 	LOOM_OPT(struct ragged_opts, checked, LOOM_OPT_U32, "auto",
 			 "Heads of queries, over all sequences, that are compared with a computation in double precision, drawn again "
 			 "for each sample. All are checked to have an output. auto: all, but fewer where that takes 2^30 multiplications.",
@@ -61,7 +61,8 @@ struct ragged_job {
 	const struct ragged_opts *o;
 	uint32_t *length; /* [n]: tokens of each sequence */
 	uint32_t n;
-	uint64_t pages, tokens, drawn_for; /* drawn_for: seed of the lengths, if `drawn` is set */
+	uint64_t tokens, most; /* tokens of all sequences, now and at most */
+	uint64_t drawn_for, sample; /* drawn_for: seed of the lengths, if `drawn` is set */
 	int drawn;
 	double *expected;	    /* [n][heads][dim] expected outputs; NAN: not computed yet; NULL: no memory yet */
 	uint64_t state;		    /* state of the random numbers of the check */
@@ -152,8 +153,7 @@ static uint64_t ragged_scratch_bytes(void *self, const struct loom_layout *layou
 		struct ragged_scratch at =
 		    gpu && workload_products(layout)
 			? ragged_scratch_of_warps(lanes, o->dim, o->heads / o->kv_heads)
-			: ragged_scratch(lanes, o->dim, o->heads / o->kv_heads, tile_of(o, layout), gpu && lanes > 1,
-					 gpu && lanes * 8 >= o->dim);
+			: ragged_scratch(lanes, o->dim, o->heads / o->kv_heads, tile_of(o, layout));
 		most = at.bytes > most ? at.bytes : most;
 	}
 	return most;
@@ -170,37 +170,40 @@ static int ragged_constants(void *self, const struct loom_layout *layout, char *
 	return 0;
 }
 
+/* Draws the lengths of the current sample. */
 static void draw(struct ragged_job *job, const struct loom_layout *layout)
 {
 	const struct ragged_opts *o = job->o;
-	if (job->drawn && job->drawn_for == layout->seed)
+	uint64_t seed = layout->seed + (o->redraw ? job->sample : 0);
+	if (job->drawn && job->drawn_for == seed)
 		return;
 	job->drawn = 1;
-	job->drawn_for = layout->seed;
-	if (o->law != RAGGED_TRACE)
-		ragged_draw(o->law, o->length, o->exponent, layout->seed, job->n, job->length);
-	job->tokens = job->pages = 0;
-	for (uint32_t i = 0; i < job->n; i++) {
+	job->drawn_for = seed;
+	if (o->law == RAGGED_TRACE && o->redraw)
+		ragged_shuffle(job->length, job->n, seed);
+	else if (o->law != RAGGED_TRACE)
+		ragged_draw(o->law, o->length, o->exponent, seed, job->n, job->length);
+	job->tokens = 0;
+	for (uint32_t i = 0; i < job->n; i++)
 		job->tokens += job->length[i];
-		job->pages += (job->length[i] + o->page - 1) / o->page;
-	}
+	/* All draws of other laws have the same sum. */
+	job->most = o->redraw && o->law == RAGGED_UNIFORM ? 2ull * o->length * job->n : job->tokens;
+	for (uint64_t i = 0; job->expected && i < (uint64_t)job->n * o->heads * o->dim; i++)
+		job->expected[i] = NAN;
 }
 
 /* Returns the number of tokens of a chunk, a multiple of the page. */
 static uint32_t chunk_of(const struct ragged_job *job, const struct loom_layout *layout)
 {
 	const struct ragged_opts *o = job->o;
-	uint64_t each = job->tokens * o->kv_heads / (8ull * layout->workers);
+	uint64_t each = job->most * o->kv_heads / (8ull * layout->workers);
 	uint64_t chunk = o->chunk ? o->chunk : loom__align(each ? each : 1, o->page);
 	return chunk < RAGGED_LONGEST ? (uint32_t)chunk : RAGGED_LONGEST;
 }
 
-static uint64_t chunks_of(const struct ragged_job *job, uint32_t chunk)
+static uint64_t pages_of(const struct ragged_job *job)
 {
-	uint64_t n = 0;
-	for (uint32_t i = 0; i < job->n; i++)
-		n += (job->length[i] + chunk - 1) / chunk;
-	return n * job->o->kv_heads;
+	return job->most / job->o->page + job->n;
 }
 
 /* Returns the head of the block as tasks() writes it. Sets *bytes to the size of the whole block. */
@@ -221,14 +224,12 @@ static struct ragged head_of(struct ragged_job *job, const struct loom_layout *l
 			   .scale = (float)(1.4426950408889634 / sqrt(o->dim))};
 	uint64_t at = sizeof(r) + layout->devices * sizeof(struct loom_onebit_lock), n = job->n;
 #define PLACE(what, size) (r.what##_at = at, at = loom__align(at + (size), 64))
-	PLACE(length, n * 4);
-	PLACE(first_page, n * 4);
-	PLACE(table, job->pages * 4ull);
-	PLACE(pages, job->pages * o->kv_heads * 2 * o->page * o->dim * 2);
+	PLACE(start, (n + 1) * 4);
+	PLACE(table, pages_of(job) * 4);
+	PLACE(pages, pages_of(job) * o->kv_heads * 2 * o->page * o->dim * 2);
 	PLACE(queries, n * o->heads * o->dim * 2);
 	PLACE(pending, n * o->kv_heads * 8);
-	PLACE(first_part, n * 8);
-	PLACE(parts, chunks_of(job, r.chunk) * r.group * (o->dim + 2) * 4);
+	PLACE(parts, (uint64_t)pieces_room(job->most, job->n, r.chunk) * r.kv * r.group * (o->dim + 2) * 4);
 	PLACE(out, n * o->heads * o->dim * 4);
 #undef PLACE
 	*bytes = at;
@@ -239,9 +240,9 @@ static int ragged_need(void *self, const struct loom_layout *layout, struct loom
 {
 	struct ragged_job *job = self;
 	draw(job, layout);
-	if (job->pages > UINT32_MAX)
-		return LOOM_FAIL(job->base.host, err, LOOM_EINVAL, "ragged: %llu pages, more than 2^32 - 1: set a larger page, "
-				 "or fewer or shorter sequences", (unsigned long long)job->pages);
+	if (job->most > UINT32_MAX)
+		return LOOM_FAIL(job->base.host, err, LOOM_EINVAL, "ragged: %llu tokens, more than 2^32 - 1: set fewer or shorter "
+				 "sequences", (unsigned long long)job->most);
 	struct ragged head = head_of(job, layout, &need->global);
 	need->local = ragged_scratch_bytes(self, layout);
 	if (head.noncoherent) {
@@ -256,7 +257,11 @@ static uint64_t ragged_task_count(void *self, const struct loom_layout *layout)
 {
 	struct ragged_job *job = self;
 	draw(job, layout);
-	return job->o->known ? (uint64_t)job->n * job->o->kv_heads : chunks_of(job, chunk_of(job, layout));
+	uint32_t chunk = chunk_of(job, layout);
+	uint64_t n = job->o->redraw ? pieces_room(job->most, job->n, chunk) : 0;
+	for (uint32_t i = 0; !job->o->redraw && i < job->n; i++)
+		n += pieces_of(job->length[i], chunk);
+	return n * job->o->kv_heads;
 }
 
 /* Fills the table with the pages in random order. */
@@ -279,60 +284,48 @@ static int ragged_tasks(void *self, const struct loom_layout *layout, const stru
 	struct ragged_job *job = self;
 	const struct ragged_opts *o = job->o;
 	struct ragged *r = view->global;
-	uint64_t bytes, parts = 0, numbers = job->pages * o->kv_heads * 2 * o->page * o->dim;
-	uint32_t page = 0;
+	uint64_t bytes, numbers = pages_of(job) * o->kv_heads * 2 * o->page * o->dim;
 	(void)global;
 	*r = head_of(job, layout, &bytes);
-	int rc = shuffle(job->base.host, RAGGED_AT(r, uint32_t, table), (uint32_t)job->pages, layout->seed, err);
+	int rc = shuffle(job->base.host, RAGGED_AT(r, uint32_t, table), (uint32_t)pages_of(job), layout->seed, err);
 	rc = rc ? rc : half_fill(job->base.host, RAGGED_AT(r, uint16_t, pages), numbers, layout->seed, 0, o->real, err);
 	rc = rc ? rc
 		: half_fill(job->base.host, RAGGED_AT(r, uint16_t, queries), (uint64_t)job->n * o->heads * o->dim,
 			    layout->seed, numbers, o->real, err);
 	if (rc)
 		return rc;
-	for (uint32_t i = 0; i < job->n; i++) {
-		RAGGED_AT(r, uint32_t, length)[i] = job->length[i];
-		RAGGED_AT(r, uint32_t, first_page)[i] = page;
-		RAGGED_AT(r, uint64_t, first_part)[i] = parts;
-		page += (job->length[i] + o->page - 1) / o->page;
-		parts += (uint64_t)ragged_chunks(r, job->length[i]) * o->kv_heads;
-		for (uint32_t kv = 0; kv < o->kv_heads; kv++) {
-			if (o->known) {
-				workload_task(tasks, RAGGED_OPEN);
-				tasks++->param[0] = i | (uint64_t)kv << 32;
-			}
-			for (uint32_t k = 0; !o->known && k < ragged_chunks(r, job->length[i]); k++)
+	for (uint32_t i = 0; o->redraw && i < pieces_room(job->most, job->n, r->chunk); i++)
+		for (uint32_t kv = 0; kv < o->kv_heads; kv++)
+			ragged_fill_piece(i, kv, tasks++);
+	for (uint32_t i = 0; !o->redraw && i < job->n; i++)
+		for (uint32_t kv = 0; kv < o->kv_heads; kv++)
+			for (uint32_t k = 0; k < pieces_of(job->length[i], r->chunk); k++)
 				ragged_fill(r, i, kv, job->length[i], k, tasks++);
-		}
-	}
 	return 0;
-}
-
-/* The cost of a task is the number of its tokens plus a constant, in units of the time for one token. */
-#define COST_OF_TASK 16u
-static uint64_t ragged_cost(void *self, const struct loom_layout *layout, const struct loom_task *task)
-{
-	const struct ragged_job *job = self;
-	(void)layout;
-	return job->o->known ? 1 : (task->param[1] >> 32) + COST_OF_TASK;
 }
 
 /* ---- samples ---------------------------------------------------------------------------------- */
 
 static int ragged_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
 {
-	const struct ragged_job *job = self;
+	struct ragged_job *job = self;
 	struct ragged *r = view->global;
 	uint64_t out = (uint64_t)r->sequences * r->heads * r->dim;
+	uint32_t *start = RAGGED_AT(r, uint32_t, start);
 	(void)err;
+	job->sample++;
+	draw(job, layout);
+	start[0] = 0;
 	if (r->noncoherent) {
 		memset(r + 1, 0, layout->devices * sizeof(struct loom_onebit_lock));
 		for (uint32_t d = 0; d < layout->devices; d++)
 			memset(view->device[d], 0, LOOM_ONEBIT_LOCAL_BYTES);
 	}
-	for (uint32_t i = 0; i < r->sequences; i++)
+	for (uint32_t i = 0; i < r->sequences; i++) {
+		start[i + 1] = start[i] + job->length[i];
 		for (uint32_t kv = 0; kv < r->kv; kv++)
-			RAGGED_AT(r, uint64_t, pending)[(uint64_t)i * r->kv + kv] = ragged_chunks(r, job->length[i]);
+			RAGGED_AT(r, uint64_t, pending)[(uint64_t)i * r->kv + kv] = pieces_of(job->length[i], r->chunk);
+	}
 	/* Results start as NaN, so that the check finds a missing one. */
 	memset(RAGGED_AT(r, float, out), 0xff, out * sizeof(float));
 	return 0;
@@ -347,7 +340,7 @@ static double number_at(const struct ragged *r, const uint16_t *at)
 static void expect_head(const struct ragged_job *job, struct ragged *r, uint32_t sequence, uint32_t head, double *score,
 			double *out)
 {
-	const uint32_t *table = RAGGED_AT(r, uint32_t, table) + RAGGED_AT(r, uint32_t, first_page)[sequence];
+	const uint32_t *table = ragged_table(r, sequence);
 	const uint16_t *q = RAGGED_AT(r, uint16_t, queries) + ((uint64_t)sequence * r->heads + head) * r->dim;
 	double highest = -INFINITY, total = 0;
 	uint32_t n = job->length[sequence];
@@ -450,9 +443,10 @@ static int ragged_verify(void *self, const struct loom_layout *layout, const str
 	double mean = (double)job->tokens / job->n, square = 0;
 	for (uint32_t i = 0; i < job->n; i++)
 		square += (job->length[i] - mean) * (job->length[i] - mean);
-	host->metric(host, report, "bytes", "B", LOOM_BETTER_SAME, (double)job->tokens * r->kv * r->dim * 4);
-	host->metric(host, report, "tokens", "tokens", LOOM_BETTER_SAME, (double)job->tokens);
-	host->metric(host, report, "variation", "", LOOM_BETTER_SAME, sqrt(square / job->n) / mean);
+	enum loom_better same = job->o->redraw ? LOOM_BETTER_NONE : LOOM_BETTER_SAME;
+	host->metric(host, report, "bytes", "B", same, (double)job->tokens * r->kv * r->dim * 4);
+	host->metric(host, report, "tokens", "tokens", same, (double)job->tokens);
+	host->metric(host, report, "variation", "", same, sqrt(square / job->n) / mean);
 	host->metric(host, report, "error", "", LOOM_BETTER_NONE, worst);
 	return 0;
 }
@@ -469,15 +463,13 @@ static const struct loom_workload_ops ragged_ops = {
 	.verify = ragged_verify,
 	.work = "bytes",
 	.inputs = ragged_inputs,
-	.cost = ragged_cost,
 	.registers = tile_registers,
 	.scratch = ragged_scratch_bytes,
 };
 
-static const struct loom_task_entry ragged_entries[] = {{"workload_ragged_chunk", workload_ragged_chunk},
-							{"workload_ragged_open", workload_ragged_open}};
-WORKLOAD_CODE(workload_ragged, ragged_entries, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("tile.dev.h")
-	      LOOM_CODE_FILE("workload_ragged.dev.h"));
+static const struct loom_task_entry ragged_entries[] = {{"workload_ragged_chunk", workload_ragged_chunk}};
+WORKLOAD_CODE(workload_ragged, ragged_entries, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("pieces.dev.h")
+	      LOOM_CODE_FILE("tile.dev.h") LOOM_CODE_FILE("workload_ragged.dev.h"), .cost = workload_ragged_cost);
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_ragged", "0.1.0", "Apache-2.0",
 		   "Decode attention over paged sequences of different lengths", .opts = ragged_rows,

@@ -8,19 +8,17 @@
  *
  * Lanes share a tile in three steps. For the scores, a lane has a token, or a part of its numbers. For the weights,
  * some lanes have a head together. For the values, a lane has eight numbers of some tokens, and keeps their sums for
- * all heads. On a GPU the next tile is copied into shared memory meanwhile. */
+ * all heads. Where warps multiply matrices, each warp processes tokens by itself. */
 #ifndef WORKLOAD_RAGGED_DEV_H
 #define WORKLOAD_RAGGED_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
 #include <gpuloom/sched.h>
 
+#include "pieces.dev.h"
 #include "task.dev.h"
 #include "tile.dev.h"
 #endif
-
-/* Tags. */
-enum { RAGGED_CHUNK, RAGGED_OPEN };
 
 #define RAGGED_GROUP_MAX 16u
 
@@ -33,16 +31,14 @@ struct ragged {
 	uint32_t bfloat, noncoherent;
 	float scale; /* factor of scores: 1 / (log 2 * root of dim) */
 	uint32_t unused;
-	uint64_t length_at;	/* [sequences] uint32_t: tokens of each sequence */
-	uint64_t first_page_at; /* [sequences] uint32_t: index in the table of a sequence's first page */
+	uint64_t start_at;	/* [sequences + 1] uint32_t: number of tokens before each sequence (pieces.dev.h) */
 	uint64_t table_at;	/* [pages] uint32_t: page of each part of a sequence */
 	uint64_t pages_at;	/* [pages][kv][2]: keys and values of a page of tokens */
 	uint64_t queries_at;	/* [sequences][heads][dim] */
 	uint64_t pending_at;	/* [sequences][kv] uint64_t: number of chunks that have not ended */
-	uint64_t first_part_at; /* [sequences] uint64_t: index of a sequence's first partial result */
 	uint64_t parts_at;	/* partial results, see ragged_part() */
 	uint64_t out_at;	/* [sequences][heads][dim] float */
-	uint64_t pad;
+	uint64_t pad[3];
 };
 
 /* A program for GPUs has these values as constants. */
@@ -57,13 +53,6 @@ struct ragged {
 #define ragged_group(r) RAGGED_OF(r, group, GROUP)
 #define ragged_tile(r)  RAGGED_OF(r, tile, TILE)
 #define ragged_bfloat(r) RAGGED_OF(r, bfloat, BFLOAT)
-
-/* If there are enough lanes for all numbers of a head, a lane keeps its sums in registers. */
-#if defined(LOOM_DEVICE_COMPILE) && LOOM_LANES * 8 >= RAGGED_DIM
-#define RAGGED_IN_REGISTERS 1
-#else
-#define RAGGED_IN_REGISTERS 0
-#endif
 
 /* 1: warps multiply matrices (tile.dev.h). The host defines it, because scratchpad memory then has other parts. */
 #ifndef RAGGED_PRODUCTS
@@ -90,15 +79,11 @@ LOOM_FN struct ragged_split ragged_split(uint32_t lanes, uint32_t dim, uint32_t 
 
 /* Byte offsets of the parts of scratchpad memory. Each part begins at a multiple of 16. */
 struct ragged_scratch {
-	uint32_t queries, scores, most, sum, peak, scale, result, sums, stage; /* offsets */
+	uint32_t queries, scores, most, sum, peak, scale, result, sums, areas; /* offsets */
 	uint32_t bytes;
 };
 
-/* Distance of two tokens in the stage, in numbers: 8 more than dim, so that tokens are in different banks. */
-#define RAGGED_ROW(dim) ((dim) + 8u)
-
-LOOM_FN struct ragged_scratch ragged_scratch(uint32_t lanes, uint32_t dim, uint32_t group, uint32_t tile, int staged,
-					     int registers)
+LOOM_FN struct ragged_scratch ragged_scratch(uint32_t lanes, uint32_t dim, uint32_t group, uint32_t tile)
 {
 	struct ragged_split s = ragged_split(lanes, dim, group, tile);
 	struct ragged_scratch at;
@@ -111,12 +96,12 @@ LOOM_FN struct ragged_scratch ragged_scratch(uint32_t lanes, uint32_t dim, uint3
 	at.scale = at.peak + 2 * heads;
 	at.result = at.scale + heads;
 	at.sums = at.result + group * dim * 4;
-	at.stage = at.sums + (registers ? 0 : s.blocks * s.sets * group * 8 * 4);
-	at.bytes = at.stage + (staged ? 4 * tile * RAGGED_ROW(dim) * 2 : 0);
+	at.areas = 0;
+	at.bytes = at.sums + s.blocks * s.sets * group * 8 * 4;
 	return at;
 }
 
-/* The same for a worker whose warps multiply matrices. `most`: peaks of each warp. `stage`: the areas in which warps add
+/* The same for a worker whose warps multiply matrices. `most`: peaks of each warp. `areas`: the areas in which warps add
  * their sums. */
 LOOM_FN struct ragged_scratch ragged_scratch_of_warps(uint32_t lanes, uint32_t dim, uint32_t group)
 {
@@ -128,8 +113,8 @@ LOOM_FN struct ragged_scratch ragged_scratch_of_warps(uint32_t lanes, uint32_t d
 	at.peak = at.sum + heads;
 	at.most = at.peak + heads;
 	at.result = at.most + warps * heads;
-	at.stage = at.result + group * dim * 4;
-	at.bytes = at.stage + areas * (group * (dim + 1) * 4);
+	at.areas = at.result + group * dim * 4;
+	at.bytes = at.areas + areas * (group * (dim + 1) * 4);
 	at.bytes = (at.bytes + 15) & ~15u;
 	return at;
 }
@@ -143,15 +128,15 @@ LOOM_FN struct ragged *ragged_of(const struct loom_ctx *c)
 	return (struct ragged *)c->global[LOOM_WORKLOAD];
 }
 
-LOOM_FN uint32_t ragged_chunks(const struct ragged *r, uint32_t length)
+LOOM_FN const uint32_t *ragged_start(const struct ragged *r)
 {
-	return (length + r->chunk - 1) / r->chunk;
+	return RAGGED_AT(r, const uint32_t, start);
 }
 
 /* Returns a partial result for `group` heads. For each head it has dim sums, the peak, and the sum of weights. */
 LOOM_FN float *ragged_part(struct ragged *r, uint32_t sequence, uint32_t kv, uint32_t chunks, uint32_t chunk)
 {
-	uint64_t n = RAGGED_AT(r, uint64_t, first_part)[sequence] + (uint64_t)kv * chunks + chunk;
+	uint64_t n = (uint64_t)pieces_first(ragged_start(r), sequence, r->chunk) * r->kv + (uint64_t)kv * chunks + chunk;
 	return RAGGED_AT(r, float, parts) + n * ragged_group(r) * (ragged_dim(r) + 2);
 }
 
@@ -166,6 +151,11 @@ LOOM_FN const uint16_t *ragged_keys_of(const struct ragged *r, uint64_t page, ui
 LOOM_FN const uint16_t *ragged_keys(const struct ragged *r, const uint32_t *table, uint32_t kv, uint32_t token)
 {
 	return ragged_keys_of(r, table[token >> r->page_log2], kv, token);
+}
+
+LOOM_FN const uint32_t *ragged_table(const struct ragged *r, uint32_t sequence)
+{
+	return RAGGED_AT(r, const uint32_t, table) + pieces_first(ragged_start(r), sequence, 1u << r->page_log2);
 }
 
 /* The parameters of a task, decoded. */
@@ -183,7 +173,7 @@ LOOM_FN struct ragged_task ragged_task_of(struct ragged *r, const struct loom_ta
 	w.tokens = (uint32_t)(t->param[1] >> 32);
 	w.chunk = (uint32_t)t->param[2];
 	w.chunks = (uint32_t)(t->param[2] >> 32);
-	w.table = RAGGED_AT(r, const uint32_t, table) + RAGGED_AT(r, const uint32_t, first_page)[w.sequence];
+	w.table = ragged_table(r, w.sequence);
 	return w;
 }
 
@@ -192,10 +182,39 @@ LOOM_FN void ragged_fill(const struct ragged *r, uint32_t sequence, uint32_t kv,
 			 struct loom_task *t)
 {
 	uint32_t from = i * r->chunk, tokens = length - from < r->chunk ? length - from : r->chunk;
-	workload_task(t, RAGGED_CHUNK);
+	workload_task(t, 0);
 	t->param[0] = sequence | (uint64_t)kv << 32;
 	t->param[1] = from | (uint64_t)tokens << 32;
-	t->param[2] = i | (uint64_t)ragged_chunks(r, length) << 32;
+	t->param[2] = i | (uint64_t)pieces_of(length, r->chunk) << 32;
+}
+
+/* Fills in the task for the chunk with this number among all sequences. */
+LOOM_FN void ragged_fill_piece(uint32_t piece, uint32_t kv, struct loom_task *t)
+{
+	workload_task(t, 0);
+	t->param[0] = piece | (uint64_t)kv << 32;
+}
+
+/* Makes a task whose chunk is known: a copy of t, or of a numbered task the one for its chunk. Returns 0 if it has none. */
+LOOM_FN int ragged_find(const struct ragged *r, const struct loom_task *t, struct loom_task *found)
+{
+	*found = *t;
+	if (t->param[2] >> 32)
+		return 1;
+	const uint32_t *start = ragged_start(r), piece = (uint32_t)t->param[0];
+	uint32_t sequence = pieces_row(start, r->sequences, r->chunk, piece), length = start[sequence + 1] - start[sequence];
+	uint32_t chunk = piece - pieces_first(start, sequence, r->chunk);
+	if (chunk >= pieces_of(length, r->chunk))
+		return 0;
+	ragged_fill(r, sequence, (uint32_t)(t->param[0] >> 32), length, chunk, found);
+	return 1;
+}
+
+/* The cost of a task is the number of its tokens plus a constant, in units of the time for one token. */
+LOOM_FN uint64_t workload_ragged_cost(struct loom_ctx *c, const struct loom_task *task)
+{
+	struct loom_task found;
+	return ragged_find(ragged_of(c), task, &found) ? (found.param[1] >> 32) + 16 : 0;
 }
 
 /* ---- a tile ------------------------------------------------------------------------------------- */
@@ -212,10 +231,10 @@ struct ragged_run {
 #define RAGGED_LOCAL(run, what) ((float *)((run)->local + (run)->at.what))
 #define RAGGED_PEAK(run, turn, group) (RAGGED_LOCAL(run, peak) + ((turn) ? ((group) + 3u) & ~3u : 0u))
 
-/* A tile. `keys` and `values` are those of its first token. `row` is the distance of two tokens, in numbers. */
+/* A tile. `keys` and `values` are those of its first token. */
 struct ragged_tile {
 	const uint16_t *keys, *values;
-	uint32_t row, tokens;
+	uint32_t tokens, pad;
 };
 
 LOOM_FN void ragged_score(const struct loom_ctx *c, const struct ragged *r, const struct ragged_run *run,
@@ -234,7 +253,7 @@ LOOM_FN void ragged_score(const struct loom_ctx *c, const struct ragged *r, cons
 		for (uint32_t g = 0; g < group; g++)
 			sum[g] = 0;
 		for (uint32_t d = first; d < first + part; d += 8) {
-			tile_numbers(t->keys + token * t->row + d, ragged_bfloat(r), key);
+			tile_numbers(t->keys + token * dim + d, ragged_bfloat(r), key);
 			TILE_UNROLL
 			for (uint32_t g = 0; g < group; g++) {
 				const float *with = q + g * dim + d;
@@ -303,7 +322,7 @@ LOOM_FN void ragged_add_values(const struct ragged *r, const struct ragged_run *
 	}
 	for (uint32_t token = set; token < t->tokens; token += run->split.sets) {
 		float value[8];
-		tile_numbers(t->values + token * t->row + block * 8, ragged_bfloat(r), value);
+		tile_numbers(t->values + token * ragged_dim(r) + block * 8, ragged_bfloat(r), value);
 		TILE_UNROLL
 		for (uint32_t g = 0; g < group; g++) {
 			float weight = scores[g * tile + token];
@@ -314,46 +333,15 @@ LOOM_FN void ragged_add_values(const struct ragged *r, const struct ragged_run *
 	}
 }
 
-/* Starts the copy of a tile into a half of the stage. */
-LOOM_FN void ragged_stage(const struct loom_ctx *c, const struct ragged *r, const struct ragged_run *run,
-			  const struct ragged_task *w, uint32_t from, uint32_t tokens, uint32_t half)
+/* Returns the tile that begins at token `at` of the chunk. It ends with its page. */
+LOOM_FN struct ragged_tile ragged_tile_at(const struct ragged *r, const struct ragged_task *w, uint32_t at)
 {
-	const uint32_t dim = ragged_dim(r), units = dim / 8, row = RAGGED_ROW(dim), tile = ragged_tile(r);
-	uint16_t *keys = (uint16_t *)(run->local + run->at.stage) + half * 2 * tile * row, *values = keys + tile * row;
-	for (uint32_t u = c->lane; u < tokens * units; u += c->lanes) {
-		uint32_t token = u / units, d = u % units * 8;
-		const uint16_t *k = ragged_keys(r, w->table, w->kv, from + token) + d;
-		tile_copy(keys + token * row + d, k);
-		tile_copy(values + token * row + d, k + ((uint64_t)dim << r->page_log2));
-	}
-	tile_copies_close();
-}
-
-/* Returns the tile that begins at token `at` of the chunk. On a GPU, first starts the copy of the next tile, and
- * waits for the copy of this tile. */
-LOOM_FN struct ragged_tile ragged_tile_at(struct loom_ctx *c, const struct ragged *r, const struct ragged_run *run,
-					  const struct ragged_task *w, uint32_t at, uint32_t n)
-{
-	const uint32_t dim = ragged_dim(r), tile = ragged_tile(r);
+	const uint32_t tile = ragged_tile(r), page = 1u << r->page_log2, left = page - ((w->from + at) & (page - 1));
 	struct ragged_tile t;
-	(void)c, (void)run, (void)n;
 	t.tokens = w->tokens - at < tile ? w->tokens - at : tile;
-#if TILE_STAGED
-	uint32_t next = at + t.tokens, left = w->tokens - next;
-	if (left)
-		ragged_stage(c, r, run, w, w->from + next, left < tile ? left : tile, (n + 1) % 2);
-	tile_copies_wait(left != 0);
-	loom_barrier_lanes(c);
-	t.row = RAGGED_ROW(dim);
-	t.keys = (const uint16_t *)(run->local + run->at.stage) + n % 2 * 2 * tile * t.row;
-	t.values = t.keys + tile * t.row;
-#else
-	uint32_t page = 1u << r->page_log2, left = page - ((w->from + at) & (page - 1));
 	t.tokens = t.tokens < left ? t.tokens : left;
-	t.row = dim;
 	t.keys = ragged_keys(r, w->table, w->kv, w->from + at);
-	t.values = t.keys + ((uint64_t)dim << r->page_log2);
-#endif
+	t.values = t.keys + ((uint64_t)ragged_dim(r) << r->page_log2);
 	return t;
 }
 
@@ -366,26 +354,21 @@ LOOM_FN void ragged_begin(struct loom_ctx *c, const struct ragged *r, const stru
 			    ((uint64_t)w->sequence * r->heads + (uint64_t)w->kv * group) * dim;
 	run->local = (char *)c->local[LOOM_WORKLOAD];
 	run->split = ragged_split(c->lanes, dim, group, tile);
-	run->at = ragged_scratch(c->lanes, dim, group, tile, TILE_STAGED, RAGGED_IN_REGISTERS);
+	run->at = ragged_scratch(c->lanes, dim, group, tile);
 	run->turn = 0;
-#if TILE_STAGED
-	ragged_stage(c, r, run, w, w->from, w->tokens < tile ? w->tokens : tile, 0);
-#endif
 	for (uint32_t i = c->lane; i < n; i += c->lanes)
 		RAGGED_LOCAL(run, queries)[i] = tile_number(q[i], ragged_bfloat(r)) * r->scale;
 	for (uint32_t i = c->lane; i < run->split.each * group; i += c->lanes)
 		RAGGED_LOCAL(run, sum)[i] = 0;
 	for (uint32_t i = c->lane; i < group; i += c->lanes)
 		RAGGED_PEAK(run, 0, group)[i] = -1e30f;
-#if !RAGGED_IN_REGISTERS
 	for (uint32_t i = c->lane; i < run->split.blocks * run->split.sets * group * 8; i += c->lanes)
 		RAGGED_LOCAL(run, sums)[i] = 0;
-#endif
 	loom_barrier_lanes(c);
 }
 
 /* Adds the sums of all sets into `result`, [group][dim], one set after the other. */
-LOOM_FN void ragged_gather(struct loom_ctx *c, const struct ragged *r, const struct ragged_run *run, const float *kept)
+LOOM_FN void ragged_gather(struct loom_ctx *c, const struct ragged *r, const struct ragged_run *run)
 {
 	const uint32_t dim = ragged_dim(r), group = ragged_group(r), all = run->split.blocks * run->split.sets;
 	float *result = RAGGED_LOCAL(run, result);
@@ -393,12 +376,7 @@ LOOM_FN void ragged_gather(struct loom_ctx *c, const struct ragged *r, const str
 		for (uint32_t u = c->lane; u < all; u += c->lanes) {
 			if (u / run->split.blocks != set)
 				continue;
-#if RAGGED_IN_REGISTERS
-			const float *sums = kept;
-#else
 			const float *sums = RAGGED_LOCAL(run, sums) + u * group * 8;
-			(void)kept;
-#endif
 			TILE_UNROLL
 			for (uint32_t g = 0; g < group; g++) {
 				TILE_UNROLL
@@ -678,7 +656,7 @@ LOOM_FN void ragged_hold_end(struct loom_ctx *c, const struct ragged *r, struct 
 {
 	const uint32_t dim = ragged_dim(r), group = ragged_group(r), heads = (group + 3) & ~3u, size = group * (dim + 1);
 	const uint32_t areas = h->warps < TILE_AREAS ? h->warps : TILE_AREAS;
-	float *peaks = RAGGED_LOCAL(run, most), *area = RAGGED_LOCAL(run, stage) + h->warp % areas * size;
+	float *peaks = RAGGED_LOCAL(run, most), *area = RAGGED_LOCAL(run, areas) + h->warp % areas * size;
 	TILE_UNROLL
 	for (uint32_t k = 0; k < 2 * RAGGED_EIGHTS; k++) {
 		uint32_t head = k / 2 * 8 + 2 * h->column + k % 2;
@@ -713,7 +691,7 @@ LOOM_FN void ragged_hold_end(struct loom_ctx *c, const struct ragged *r, struct 
 		}
 		loom_barrier_lanes(c);
 	}
-	area = RAGGED_LOCAL(run, stage);
+	area = RAGGED_LOCAL(run, areas);
 	for (uint32_t i = c->lane; i < size; i += c->lanes) {
 		uint32_t head = i / (dim + 1), d = i % (dim + 1);
 		float sum = 0;
@@ -750,60 +728,34 @@ LOOM_FN int ragged_multiply_chunk(struct loom_ctx *c, const struct loom_task *ta
 
 /* Each parameter has two values, in its lower and upper half. param[0]: the sequence; the head of keys and values.
  * param[1]: the first token; the number of tokens. param[2]: the index of the chunk; the number of chunks of the
- * sequence. */
+ * sequence. If that number is 0, param[0] has the number of the chunk among all sequences in place of the sequence. */
 LOOM_FN void workload_ragged_chunk(struct loom_ctx *c, const struct loom_task *task)
 {
-#if RAGGED_PRODUCTS
-	LOOM_OUTLINED_COLLECTIVE(ragged_multiply_chunk, c, task);
-#else
 	struct ragged *r = ragged_of(c);
-	struct ragged_task w = ragged_task_of(r, task);
-	struct ragged_run run;
-#if RAGGED_IN_REGISTERS
-	float sums[RAGGED_GROUPS * 8];
-	TILE_UNROLL
-	for (uint32_t i = 0; i < RAGGED_GROUPS * 8; i++)
-		sums[i] = 0;
+	struct loom_task found;
+	if (!ragged_find(r, task, &found))
+		return;
+#if RAGGED_PRODUCTS
+	LOOM_OUTLINED_COLLECTIVE(ragged_multiply_chunk, c, (const struct loom_task *)&found);
 #else
-	float *sums = (float *)NULL;
-#endif
+	struct ragged_task w = ragged_task_of(r, &found);
+	struct ragged_run run;
 	ragged_begin(c, r, &w, &run);
-	for (uint32_t at = 0, n = 0; at < w.tokens; n++) {
-		struct ragged_tile t = ragged_tile_at(c, r, &run, &w, at, n);
+	for (uint32_t at = 0; at < w.tokens;) {
+		struct ragged_tile t = ragged_tile_at(r, &w, at);
 		ragged_score(c, r, &run, &t);
 		loom_barrier_lanes(c);
 		ragged_weigh(c, r, &run, t.tokens);
 		loom_barrier_lanes(c);
-#if RAGGED_IN_REGISTERS
-		if (c->lane < run.split.blocks * run.split.sets)
-			ragged_add_values(r, &run, &t, c->lane, sums);
-#else
 		for (uint32_t u = c->lane; u < run.split.blocks * run.split.sets; u += c->lanes)
 			ragged_add_values(r, &run, &t, u, RAGGED_LOCAL(&run, sums) + u * ragged_group(r) * 8);
-#endif
 		at += t.tokens;
-		loom_barrier_lanes(c); /* the next tile overwrites the stage and the scores */
+		loom_barrier_lanes(c); /* the next tile overwrites the scores */
 	}
 	loom_stream(c, (uint64_t)w.tokens * ragged_dim(r) * 4);
-	ragged_gather(c, r, &run, sums);
+	ragged_gather(c, r, &run);
 	ragged_end(c, r, &w, &run);
 #endif
-}
-
-/* Task for lengths that the host does not know. There is one per sequence and head of keys and values. It reads the
- * length, and spawns the chunks. */
-LOOM_FN void workload_ragged_open(struct loom_ctx *c, const struct loom_task *task)
-{
-	struct ragged *r = ragged_of(c);
-	uint32_t sequence = (uint32_t)task->param[0], kv = (uint32_t)(task->param[0] >> 32);
-	uint32_t length = RAGGED_AT(r, const uint32_t, length)[sequence], chunks = ragged_chunks(r, length);
-	struct loom_task chunk;
-	LOOM_NO_UNROLL
-	for (uint32_t i = 0; i < chunks; i++) {
-		ragged_fill(r, sequence, kv, length, i, &chunk);
-		if (LOOM_CALL(sched, spawn, c, &chunk))
-			return;
-	}
 }
 
 #endif
