@@ -29,6 +29,23 @@ for test in $(cd tests && ls test_*.c check-*.sh | sed 's/\.[a-z]*$//'); do
 		case $test in $row) echo found ;; esac
 	done | grep -q found || fail "tests/README.md does not say what $test tests"
 done
+# Pages are short. The bounds are here and nowhere else. Counted are the words of README.md, CONTRIBUTING.md, docs/*.md and
+# docs/kinds/*.md, with tables and examples, but without what a tool writes (between `<!-- pages: ... -->` lines, and the
+# pages of bench/keep and tools/papers).
+all=45000 readme=1000
+words() { # FILE...
+	for page; do
+		awk '/^<!-- pages: end/ { skip = 0; next } /^<!-- pages:/ { skip = 1 }
+			!skip { for (i = 1; i <= NF; i++) n += $i ~ /[A-Za-z0-9]/ } END { print n + 0 }' "$page"
+	done | awk '{ n += $1 } END { print n + 0 }'
+}
+count=$(words README.md)
+[ "$count" -gt 500 ] && [ "$count" -le "$readme" ] || fail "README.md has $count words; at most $readme"
+count=$(words README.md CONTRIBUTING.md $(ls docs/*.md docs/kinds/*.md | grep -vE '^docs/(measurements|papers)\.md$'))
+[ "$count" -gt "$readme" ] && [ "$count" -le "$all" ] ||
+	fail "the pages have $count words that are written by hand; at most $all: delete what another page or a command says"
+printf 'one two\n<!-- pages: x -->\nthree | four\n<!-- pages: end -->\n| five | -- |\n' >"$tmp/page.md"
+[ "$(words "$tmp/page.md")" = 3 ] || fail 'the count of words'
 # Comments, messages and pages use the words of docs/glossary.md.
 command -v python3 >/dev/null || skip 'python3 is not installed'
 # A link to a part of a page names an anchor or a heading of this page. GitHub forms the names of headings.
