@@ -46,6 +46,8 @@ count=$(words README.md CONTRIBUTING.md $(ls docs/*.md docs/kinds/*.md | grep -v
 	fail "the pages have $count words that are written by hand; at most $all: delete what another page or a command says"
 printf 'one two\n<!-- pages: x -->\nthree | four\n<!-- pages: end -->\n| five | -- |\n' >"$tmp/page.md"
 [ "$(words "$tmp/page.md")" = 3 ] || fail 'the count of words'
+# A conf rejects text behind the header of a section, so no example has such text.
+! grep -nE '^ *\[[a-z.0-9-]+\][[:blank:]]+;' README.md docs/*.md docs/kinds/*.md plugins/*/README.md || fail 'a comment behind [...]'
 # Comments, messages and pages use the words of docs/glossary.md.
 command -v python3 >/dev/null || skip 'python3 is not installed'
 # A link to a part of a page names an anchor or a heading of this page. GitHub forms the names of headings.
