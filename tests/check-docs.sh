@@ -74,5 +74,13 @@ for page in sorted(glob.glob("*.md") + [p for d in ("docs", "plugins", "examples
             dead = 1
 sys.exit(dead)
 END
+# README says which ratio of the sizes of an allreduce is the median, the best and the worst one.
+python3 - <<'END' || fail 'README.md: the median, best and worst ratio of an allreduce'
+import re, statistics
+rows = re.findall(r'id="comm2_\d+_to_fastest"></a>[^|]*\| ([\d.]+)', open("docs/measurements.md").read())
+cited = re.findall(r"\[([\d.]+)\]\(docs/measurements\.md#comm2_\d+_to_fastest\)", open("README.md").read())
+values = sorted(map(float, rows))
+assert list(map(float, cited)) == [statistics.median_low(values), values[0], values[-1]], (cited, rows)
+END
 python3 tests/words.py || fail 'words that docs/glossary.md replaces'
 finish
