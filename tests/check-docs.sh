@@ -36,6 +36,25 @@ for test in $(cd tests && ls test_*.c check-*.sh | sed 's/\.[a-z]*$//'); do
 		case $test in $row) echo found ;; esac
 	done | grep -q found || fail "tests/README.md does not say what $test tests"
 done
+# Pages are short. The bounds are here and nowhere else. Counted are the words of README.md, CONTRIBUTING.md, docs/*.md and
+# docs/kinds/*.md, with tables and examples, but without what a tool writes (between `<!-- pages: ... -->` lines, and the
+# pages of bench/keep and tools/papers).
+all=45000 readme=1000
+words() { # FILE...
+	for page; do
+		awk '/^<!-- pages: end/ { skip = 0; next } /^<!-- pages:/ { skip = 1 }
+			!skip { for (i = 1; i <= NF; i++) n += $i ~ /[A-Za-z0-9]/ } END { print n + 0 }' "$page"
+	done | awk '{ n += $1 } END { print n + 0 }'
+}
+count=$(words README.md)
+[ "$count" -gt 500 ] && [ "$count" -le "$readme" ] || fail "README.md has $count words; at most $readme"
+count=$(words README.md CONTRIBUTING.md $(ls docs/*.md docs/kinds/*.md | grep -vE '^docs/(measurements|papers)\.md$'))
+[ "$count" -gt "$readme" ] && [ "$count" -le "$all" ] ||
+	fail "the pages have $count words that are written by hand; at most $all: delete what another page or a command says"
+printf 'one two\n<!-- pages: x -->\nthree | four\n<!-- pages: end -->\n| five | -- |\n' >"$tmp/page.md"
+[ "$(words "$tmp/page.md")" = 3 ] || fail 'the count of words'
+# A conf rejects text behind the header of a section, so no example has such text.
+! grep -nE '^ *\[[a-z.0-9-]+\][[:blank:]]+;' README.md docs/*.md docs/kinds/*.md plugins/*/README.md || fail 'a comment behind [...]'
 # Comments, messages and pages use the words of docs/glossary.md.
 command -v python3 >/dev/null || skip 'python3 is not installed'
 # A link to a part of a page names an anchor or a heading of this page. GitHub forms the names of headings.
@@ -61,6 +80,14 @@ for page in sorted(glob.glob("*.md") + [p for d in ("docs", "plugins", "examples
             print("%s: no heading #%s in %s" % (page, anchor, path))
             dead = 1
 sys.exit(dead)
+END
+# README says which ratio of the sizes of an allreduce is the median, the best and the worst one.
+python3 - <<'END' || fail 'README.md: the median, best and worst ratio of an allreduce'
+import re, statistics
+rows = re.findall(r'id="comm2_\d+_to_fastest"></a>[^|]*\| ([\d.]+)', open("docs/measurements.md").read())
+cited = re.findall(r"\[([\d.]+)\]\(docs/measurements\.md#comm2_\d+_to_fastest\)", open("README.md").read())
+values = sorted(map(float, rows))
+assert list(map(float, cited)) == [statistics.median_low(values), values[0], values[-1]], (cited, rows)
 END
 python3 tests/words.py || fail 'words that docs/glossary.md replaces'
 finish
