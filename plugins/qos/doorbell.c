@@ -159,44 +159,13 @@ static void wait_eventfd(struct service *s, uint32_t v, struct qos_doorbell *d)
 		__atomic_fetch_add(&d->interrupts, 1, __ATOMIC_RELAXED);
 }
 
-/* Waits until the window ends or enough requests are pending. The top half measures the time, because workers cannot start a
- * timer for a futex. The compare-and-swap fails if the doorbell was armed again meanwhile. In this case the next request ends
- * this wait, perhaps early, but no request is lost. */
-static void wait_window(struct service *s, struct qos_thread *t, struct qos_doorbell *d, uint64_t window)
-{
-	uint32_t shut = QOS_DISARMED, rings;
-	uint64_t until = qos_now() + window;
-	__atomic_compare_exchange_n(&d->armed, &shut, (uint32_t)QOS_ARMED_WINDOW, 0, __ATOMIC_ACQ_REL,
-				    __ATOMIC_RELAXED);
-	/* If neither this thread nor a worker sees that `pending` has reached the count, the requests wait until the window
-	 * ends. */
-	while ((rings = __atomic_load_n(&d->rings, __ATOMIC_ACQUIRE)) == t->acknowledged && !stopped(s) &&
-	       __atomic_load_n(&d->pending, __ATOMIC_RELAXED) <
-		       __atomic_load_n(&s->head->count, __ATOMIC_RELAXED)) {
-		set_slack(t, 1);
-		if (loom_futex_sleep(&d->rings, rings, until, 0))
-			break;
-	}
-	t->acknowledged = rings;
-}
-
-static void wait_futex(struct service *s, struct qos_thread *t, struct qos_doorbell *d)
-{
-	uint32_t rings;
-	while ((rings = __atomic_load_n(&d->rings, __ATOMIC_ACQUIRE)) == t->acknowledged && !stopped(s))
-		loom_futex_sleep(&d->rings, rings, 0, 0);
-	t->acknowledged = rings;
-	uint64_t window = __atomic_load_n(&s->head->window_ns, __ATOMIC_RELAXED);
-	if (window && !stopped(s))
-		wait_window(s, t, d, window);
-}
-
 static uint32_t rung_of(const struct qos_doorbell *d)
 {
 	return __atomic_load_n(&d->rings, __ATOMIC_ACQUIRE);
 }
 
-/* Polls the rings until a request is there. Naps between polls get longer while no request arrives. */
+/* Polls the rings until a request is there. Naps between polls get longer while no request arrives. With interrupts, the top
+ * half that was rung does this until it finds no request; then it arms the interrupt and sleeps. */
 #define POLL_SPINS 512
 #define POLL_NAP_LEAST_NS 10000u
 #define POLL_NAP_MOST_NS 1000000u
@@ -211,7 +180,7 @@ static void wait_polling(struct service *s, struct qos_thread *t, struct qos_doo
 	/* Loads `rings` before the other words. So either this thread sees the words that were stored before a ring, or the
 	 * ring ends its sleep. */
 	while (rings = rung_of(d), !stopped(s)) {
-		if (qos_poller(s) != t->vector) {
+		if (!qos_is_spread(s) && qos_poller(s) != t->vector) {
 			loom_futex_sleep(&d->rings, rings, 0, 0);
 			continue;
 		}
@@ -254,8 +223,6 @@ int qos_doorbell_wait(struct qos_thread *t)
 		return 0;
 	if (s->path.notify == LOOM_QOS_EVENTFD)
 		wait_eventfd(s, t->vector, d);
-	else if (s->path.notify == LOOM_QOS_FUTEX)
-		wait_futex(s, t, d);
 	else
 		wait_polling(s, t, d);
 	/* Pairs with the add in qos_notify_host(). The caller loads the bits later, so requests that it does not see among
