@@ -112,7 +112,7 @@ crossings() {
 		crossing warp resume 0 verified --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0 \
 			--set workload.resume.size=$size
 	done
-	crossing warp gem 0 verified --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0
+	crossing warp gem 0 '^  overlap +0\.[0-9]' --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0
 	crossing warp pattern 124 'no end after 0.3 s' --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0 \
 		--set run.timeout=300ms --set workload.exchange.tp=400000
 	for sync in futex wic; do
