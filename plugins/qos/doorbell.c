@@ -164,8 +164,8 @@ static uint32_t rung_of(const struct qos_doorbell *d)
 	return __atomic_load_n(&d->rings, __ATOMIC_ACQUIRE);
 }
 
-/* Polls the rings until a request is there. Naps between polls get longer while no request arrives. With interrupts, the top
- * half that was rung does this until it finds no request; then it arms the interrupt and sleeps. */
+/* Waits for a ring if GPUs interrupt all cores in turn. Otherwise one top half polls the rings until a request is there, with
+ * naps that get longer while no request arrives. */
 #define POLL_SPINS 512
 #define POLL_NAP_LEAST_NS 10000u
 #define POLL_NAP_MOST_NS 1000000u
@@ -188,9 +188,13 @@ static void wait_polling(struct service *s, struct qos_thread *t, struct qos_doo
 			loom_futex_sleep(&s->server_polls, 1, 0, FUTEX_PRIVATE_FLAG);
 			continue;
 		}
-		/* The second condition is true if the doorbell was rung for another reason than a request. */
-		if (qos_posted(s) || rings != t->acknowledged)
+		/* The first condition is also true if the doorbell was rung for another reason than a request. */
+		if (rings != t->acknowledged || (!qos_is_spread(s) && qos_posted(s)))
 			break;
+		if (qos_is_spread(s)) {
+			loom_futex_sleep(&d->rings, rings, 0, 0);
+			continue;
+		}
 		if (polls++ < POLL_SPINS && !sleeps) {
 			loom_relax();
 			continue;

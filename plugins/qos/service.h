@@ -339,7 +339,7 @@ void qos_keep_awake(struct service *s, int awake);
 /* ---- event.c */
 int qos_is_polled(const struct service *s); /* returns 1 if one top half polls all rings while all other top halves sleep */
 uint32_t qos_poller(const struct service *s); /* returns the vector of the polling top half */
-int qos_is_spread(const struct service *s); /* returns 1 if GPUs interrupt the cores in turn, and no top half polls for long */
+int qos_is_spread(const struct service *s); /* returns 1 if GPUs interrupt the cores in turn, and no top half polls */
 void qos_event_notify(struct qos_event *b);
 int qos_event_wait(struct service *s, struct qos_event *b);
 

@@ -66,7 +66,7 @@ enum request_built_in { REQUEST_COMMAND, REQUEST_MEMORY, REQUEST_BARRIER };
 struct request_victim {
 	char command[4096]; /* "": no victim */
 	const char *package; /* package of Debian that has the program; "": not known */
-	const char *header;  /* begin of its standard input, which `input_mib` of text follow */
+	const char *header;  /* the start of its standard input, which `input_mib` of text follow */
 	uint32_t cores, input_mib;
 	enum request_built_in built_in;
 	uint64_t built_in_ns; /* how long a victim that is built in runs */

@@ -20,7 +20,7 @@
 static const struct known {
 	const char *name, *command;
 	const char *package; /* of Debian; "": the victim needs none */
-	const char *header;  /* begin of the program's standard input; text follows */
+	const char *header;  /* the start of the program's standard input; text follows */
 	uint32_t input_mib;  /* size of this text */
 	enum request_built_in built_in;
 } known[] = {
