@@ -210,18 +210,6 @@ static void add_claim(cJSON *o, const struct loom__paper_claim *c)
 	loom__json_add_finite(o, "here_high", c->value.high);
 }
 
-/* Returns 1 if CPUs took the role of the GPU in the result. */
-static int is_by_cpu(const struct loom__paper_row *r)
-{
-	const cJSON *d, *devices = r->view ? loom__json_list(r->view->head, "devices") : NULL;
-	int cpus = loom__json_length(devices) > 0;
-	cJSON_ArrayForEach(d, devices)
-	{
-		cpus &= !strncmp(loom__json_text(d, "name"), "cpu", 3);
-	}
-	return cpus && loom__paper_gpus(r) > 0;
-}
-
 static void add_row(cJSON *o, const struct loom__paper_row *r)
 {
 	static const struct loom__figure none = {.says = "", .needs = "", .unlike = "", .lacks = "", .part = ""};
@@ -237,8 +225,7 @@ static void add_row(cJSON *o, const struct loom__paper_row *r)
 				       {"lacks", f->lacks},
 				       {"number", f->numbers ? f->number[0] : ""},
 				       {"part", f->part},
-				       {"result", r->file},
-				       {"by", is_by_cpu(r) ? "cpu" : ""}};
+				       {"result", r->file}};
 	add_texts(o, text, LOOM__COUNT(text));
 	cJSON *list = loom__json_add_array(o, "claims");
 	for (size_t i = 0; i < f->claims; i++)
