@@ -148,7 +148,7 @@ expect 2 'needs PAPER and FIGURE' "$G" papers gputn --kept
 
 # Without a GPU, a figure that needs one runs with the settings for CPUs (--cpu). These say whether its claims are judged.
 # On a busy machine the second of a small figure may end before two lines have a point, so it gets a minute. It takes about one.
-expect 0 'queue_64 .*not like for like .*no GPU takes part' "$G" papers mgws 12 --cpu --small --set sweep.budget=60s -o cpu.svg
+expect 0 'queue_64 .*not run here .*no GPU takes part' "$G" papers mgws 12 --cpu --small --set sweep.budget=60s -o cpu.svg
 grep -q '>queue-[0-9]*</text>\|>owners-[0-9]</text>' cpu.svg || fail '--cpu: the plot has no lines'
 grep -q 'opposite\|larger\|smaller' "$tmp/out" && fail '--cpu judges claims'
 expect 0 'unlike the paper: A CPU takes the role' "$G" papers hiss 4 --cpu --small

@@ -475,6 +475,7 @@ static int run_conf(struct one *o)
 	status = status ? status : loom__conf_sweep(cfg, &spec);
 	if (a->cpu && !status) {
 		status = read_both(o->source, cfg, &spec);
+		file[1] = o->source->figure.cpu; /* the figure owns this text */
 		cfg = NULL;
 	}
 	spec.opts.report = "";
