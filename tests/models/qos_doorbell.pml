@@ -123,7 +123,7 @@ inline fill_and_serve()
 /* Models qos_doorbell_wait(). */
 inline doorbell_wait(v)
 {
-end_e:	if
+	if
 	:: rings[v] -> rings[v] = 0
 	:: timer[v] -> timer[v] = 0
 	fi;
@@ -136,7 +136,7 @@ end_e:	if
 #if HALVES == split
 proctype top()
 {
-	do
+end_t:	do
 	:: doorbell_wait(0);
 		armed[0] = ARMED;
 		bottom = 1
@@ -188,7 +188,7 @@ proctype top(byte v)
 {
 	byte i;
 	bool had;
-	do
+end_t:	do
 	:: doorbell_wait(v);
 again:
 		atomic { had = !lock; lock = 1 };
