@@ -143,6 +143,7 @@ TEST(values)
 		    {"1 - at(t, use=wic, n=2) / at(t, use=poll, n=2)", 0.75},
 		    {"geomean(t, use=wic)", 3.4641016151377544},
 		    {"mean(t, use=poll|wic)", 6.75},
+		    {"geomean(t, use=gone|wic)", 3.4641016151377544},
 		    {"min(t)", 2},
 		    {"max(t, n=2)", 8},
 		    {"-2 * (at(t, use=wic, n=2) + sqrt(4)) ^ 2", -32}};

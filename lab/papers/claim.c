@@ -214,9 +214,9 @@ static int call(const void *from, const char *name, const char *arguments, size_
 		rest += strspn(rest, " ");
 	if (!named || strchr(metric, '='))
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "%s(%.200s): write %s(METRIC, FACTOR=VALUE, ...)", name, text, name);
-	else if (*rest && loom__constraint_parse(rest, "", 1, s->factor, s->factors, &c, err))
+	else if (*rest && loom__constraint_parse(rest, s->view ? "" : "claim", 1, s->factor, s->factors, &c, err))
 		/* If there is a view, the conf has been checked already. So a value that is missing was left out on the
-		 * command line. */
+		 * command line, or by the file `cpu`. */
 		rc = err->code = s->view ? LOOM_EUNAVAIL : LOOM_EINVAL;
 	*value = 1;
 	if (!rc && s->view)
