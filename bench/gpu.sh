@@ -233,6 +233,13 @@ t_barriers() { # to the vendor's barrier of a grid
 		bar barrier_${blocks}x${threads}_to_grid_sync latency auto grid-sync '<=' 1
 		compare barriers-$blocks-$threads --metric latency
 	done
+	for group in 'tile 32' 'coalesced 16' 'coalesced 32'; do # by the study's own code, cooperative groups, too
+		common="run.workload=primitives workload.primitives.operation=${group% *} workload.primitives.group=${group#* }"
+		own primitives device.cuda.workers=1
+		rival groups cycles:less:cycles ${group% *}_cycles 1 "$program" $group
+		bar ${group% *}_${group#* }_to_groups cycles primitives groups
+		compare barriers-${group% *}-${group#* } --metric cycles
+	done
 }
 t_reduce() {
 	compiled gpu_reduce

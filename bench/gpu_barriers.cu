@@ -2,6 +2,8 @@
 /* Measures the cost of the vendor's barriers on a GPU, for bench/gpu.sh barriers, without gpuloom.
  *   gpu_barriers                       all of the following
  *   gpu_barriers grid BLOCKS THREADS   one of the first kind
+ *   gpu_barriers tile|coalesced N      cycles of sync() of a tile of N lanes of one warp, or of N coalesced lanes, as table 4
+ *                                      of the study measures them: by the GPU's clock, 512 times, the fastest of 20
  *   gpu_barriers launch N              JSON for workload_exec: the time on the GPU for each of N queued empty kernels
  * - grid_BLOCKS_THREADS_us: grid.sync() of cooperative groups, with BLOCKS blocks of THREADS threads on each
  * multiprocessor.
@@ -9,7 +11,6 @@
  * - cluster_us: the hardware barrier of clusters of 8 blocks of 256 threads, one block per multiprocessor.
  * - host_us: the time from the launch of an empty cooperative kernel until the host detects the kernel's end.
  * A value is the median of 11 differences between few and many rounds, as in workload_barrier. */
-#include <algorithm>
 #include <cooperative_groups.h>
 #include <cstdio>
 #include <cstdlib>
@@ -50,6 +51,53 @@ __global__ void __cluster_dims__(8, 1, 1) cluster(unsigned rounds)
 }
 
 __global__ void nothing(unsigned) {}
+
+template <class Group> __device__ long long cycles_of(Group group)
+{
+	long long begin = clock64();
+#pragma unroll 8
+	for (unsigned i = 0; i < FEW; i++)
+		group.sync();
+	return clock64() - begin;
+}
+
+template <unsigned N> __global__ void tile(long long *cycles, unsigned)
+{
+	long long mine = cycles_of(cg::tiled_partition<N>(cg::this_thread_block()));
+	if (!threadIdx.x)
+		*cycles = mine;
+}
+
+__global__ void coalesced(long long *cycles, unsigned lanes)
+{
+	if (threadIdx.x >= lanes)
+		return;
+	long long mine = cycles_of(cg::coalesced_threads());
+	if (!threadIdx.x)
+		*cycles = mine;
+}
+
+static double group_cycles(const char *kind, unsigned lanes)
+{
+	static void (*const tiles[])(long long *, unsigned) = {tile<1>, tile<2>, tile<4>, tile<8>, tile<16>, tile<32>};
+	void (*kernel)(long long *, unsigned) = coalesced;
+	long long *cycles, least = 0;
+	for (unsigned i = 0; i < 6 && !strcmp(kind, "tile"); i++)
+		if (lanes == 1u << i)
+			kernel = tiles[i];
+	if (lanes < 1 || lanes > 32 || (kernel == coalesced && strcmp(kind, "coalesced"))) {
+		fprintf(stderr, "gpu_barriers: a tile is 1, 2, 4, 8, 16 or 32 lanes, coalesced lanes are 1 to 32\n");
+		exit(2);
+	}
+	MUST(cudaMallocManaged(&cycles, sizeof(*cycles)));
+	for (int i = 0; i <= 20; i++) { /* the first time fetches the code */
+		kernel<<<1, 32>>>(cycles, lanes);
+		MUST(cudaDeviceSynchronize());
+		least = i < 2 || *cycles < least ? *cycles : least;
+	}
+	MUST(cudaFree(cycles));
+	return (double)least / FEW;
+}
 
 static float once(void (*kernel)(unsigned), unsigned blocks, unsigned threads, unsigned rounds, bool together)
 {
@@ -120,6 +168,10 @@ int main(int argc, char **argv)
 			return 2;
 		}
 		printf("{\"launch_us\": %.4f}\n", launch_us(n));
+		return 0;
+	}
+	if (argc == 3 && (!strcmp(argv[1], "tile") || !strcmp(argv[1], "coalesced"))) {
+		printf("%s_cycles %.3f\n", argv[1], group_cycles(argv[1], (unsigned)atoi(argv[2])));
 		return 0;
 	}
 	cudaDeviceProp p;

@@ -146,12 +146,15 @@ expect 2 'torn.jsonl.gz' "$G" papers gputn 8 --from torn.jsonl.gz
 expect 4 "has no kept result; 'x.svg' was not written" "$G" papers hiss 4 --kept -o x.svg
 expect 2 'needs PAPER and FIGURE' "$G" papers gputn --kept
 
-# Without a GPU, a figure that needs one runs with the settings for CPUs (--cpu), and its claims are not judged.
+# Without a GPU, a figure that needs one runs with the settings for CPUs (--cpu). These say whether its claims are judged.
 # On a busy machine the second of a small figure may end before two lines have a point, so it gets a minute. It takes about one.
-expect 0 'queue_64 .*not judged' "$G" papers mgws 12 --cpu --small --set sweep.budget=60s -o cpu.svg
+expect 0 'queue_64 .*not run here .*no GPU takes part' "$G" papers mgws 12 --cpu --small --set sweep.budget=60s -o cpu.svg
 grep -q '>queue-[0-9]*</text>\|>owners-[0-9]</text>' cpu.svg || fail '--cpu: the plot has no lines'
 grep -q 'opposite\|larger\|smaller' "$tmp/out" && fail '--cpu judges claims'
-expect 0 'ubench .*not judged' "$G" papers hiss 4 --cpu --small
+expect 0 "others .*role computes" "$G" papers hiss 4 --cpu --small
+expect 0 'unlike the paper: A CPU takes the role' "$G" papers hiss 12 --cpu --small --set sweep.workload.requests.victim=@memory
+! grep -q 'not like for like\|role computes' "$tmp/out" || fail '--cpu does not judge what a CPU shows, too'
+expect 0 'mean .*not like for like .*time slices' "$G" papers wic 12a --cpu --small
 expect 2 'needs no GPU anyway' "$G" papers gputn 9 --cpu
 expect 2 'runs a figure, and judges no result' "$G" papers hiss 4 --cpu --kept
 
@@ -180,18 +183,18 @@ kill -INT $run
 wait $run
 [ $? = 130 ] || fail 'Ctrl-C: another exit code'
 grep -q 'signal_over_least .*table I' cut && grep -q '"metrics"' cut.jsonl || { fail 'Ctrl-C: nothing is kept'; cat cut "$tmp/err"; }
-for conf in "$root"/conf/thesis/figure-*.ini "$root"/conf/hiss/figure-*.ini; do
+for conf in "$root"/conf/thesis/figure-*.ini "$root"/conf/hiss/figure-*.ini "$root"/conf/wic/figure-12a.ini "$root"/conf/wic/figure-1[467].ini; do
 	cpu=$(sed -n '/^\[x-paper\]/,$s/^cpu *= //p' "$conf")
-	[ -n "$cpu" ] || cpu=$(sed -n '/^\[x-paper\]/,$s/^cpu *= //p' "${conf%/*}/base.ini")
+	[ -n "$cpu" ] || cpu=$(cat "${conf%/*}"/base.ini "${conf%/*}"/gpu.ini 2>/dev/null | sed -n '/^\[x-paper\]/,$s/^cpu *= //p')
 	"$G" run "$conf" "${conf%/*}/$cpu" --dry-run >"$tmp/out" 2>"$tmp/err" && grep -q '^run' "$tmp/out" ||
 		{ fail "$conf with $cpu has no plan"; cat "$tmp/err"; }
 	! grep -q '^run.*cuda:' "$tmp/out" || fail "$conf with $cpu needs a GPU"
 done
 
 # A level at which no configuration has samples has no place in a plot.
-sed '/"sample"/{/"@openssl"/d}' results/hiss-figure-3a.jsonl >some.jsonl
+sed '/"sample"/{/"cg"/d}' results/wic-figure-14.jsonl >some.jsonl
 expect 0 '' "$G" report some.jsonl -o some.svg
-grep -q '>@gzip<' some.svg && ! grep -q '>@openssl<' some.svg || fail 'a plot with an empty group'
+grep -q '>fe<' some.svg && ! grep -q '>cg<' some.svg || fail 'a plot with an empty group'
 
 # rsvg-convert must draw two pictures on white, in the colours that the files name. If Chromium is installed, it must do so, too.
 expect 0 '' "$G" papers gputn 11 --kept --quiet -o bars.svg

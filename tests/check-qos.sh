@@ -21,16 +21,13 @@ done
 for use in coalesce 'split coalesce steer' 'steer monolithic' 'coalesce monolithic' \
 	'throttle' 'split throttle' 'monolithic throttle steer' 'budget' 'monolithic budget' \
 	'coalesce steer monolithic budget' 'split coalesce throttle budget'; do
-	for notify in eventfd futex poll; do
+	for notify in eventfd poll; do
 		run $other --set $W.requests=1500 --set "qos.use=$use" \
 			--set qos.notify=$notify --set qos.budget.limit=50% \
 			--set qos.throttle.limit=50% --set qos.throttle.delay_most=1ms
 	done
 done
-for to in one idle away; do
-	run $other --set $W.requests=1500 --set 'qos.use=split steer' --set qos.steer.to=$to --set qos.steer.cores=0
-done
-run $other --set $W.requests=5000 --set 'qos.use=split coalesce' --set qos.coalesce.adaptive=yes
+run $other --set $W.requests=1500 --set 'qos.use=split steer' --set qos.steer.cores=0
 run $other --set $W.requests=1000 --set qos.use=split
 run $other --set $W.requests=1000 --set qos.use=split --set transport.use=p2p --set 'run.devices=cpu:0 cpu:1' \
 	--set $W.tenants=2
@@ -62,7 +59,7 @@ expect 0 'requests_per_s' "$G" run "$conf" --samples 2 --set run.warmup=0 $other
 for name in memory barrier; do
 	expect 0 'victim_speed' "$G" run "$conf" --samples 1 --set run.warmup=0 $other --set $W.victim=@$name --set $W.pause=1ms
 done
-expect 2 "no victim '@memoy': there are @openssl, .*@idle, and commands" "$G" run "$conf" --set $W.victim=@memoy
+expect 2 "no victim '@memoy': there are @x264, .*@idle, and commands" "$G" run "$conf" --set $W.victim=@memoy
 "$G" run "$conf" --samples 1 --set run.warmup=0 $other --set $W.victim=@barrier --set workload.requests.victim_counters=yes \
 	>"$tmp/out" 2>&1
 got=$?
@@ -99,6 +96,8 @@ expect 4 'cannot run the victim' "$G" run "$conf" --set "$W.victim=/no/such/prog
 printf '#!/bin/sh\necho no rate\n' >"$tmp/openssl"
 chmod +x "$tmp/openssl"
 expect 4 'prints no rate' "$G" run "$conf" --set "$W.victim=$tmp/openssl speed" --set run.warmup=0
+expect 4 "victim = @openssl is not installed: install the package 'openssl'" env PATH=/nowhere "$G" run "$conf" \
+	--set $W.victim=@openssl --set run.warmup=0
 expect 4 'install it, or set .victim. to another' "$G" run "$conf" --set "$W.victim=no-such-program" --set run.warmup=0
 expect 3 "victim 'false' failed with exit code 1" "$G" run "$conf" --set "$W.victim=false" --set run.warmup=0
 expect 3 "exit code 2: .*no-such-file" "$G" run "$conf" --set "$W.victim=ls no-such-file" --set run.warmup=0
@@ -115,6 +114,6 @@ expect 2 'power of two' "$G" run "$conf" --set $W.outstanding=33
 expect 2 'the rings of 256 workers would take 1152 MiB, and the limit is 1024' "$G" run "$conf" \
 	--set $W.service=nothing \
 	--set $W.outstanding=65536 --set device.cpu.workers=256
-expect 4 'for GPUs only, and cpu:0 is not a GPU: set eventfd, futex or poll' "$G" run "$conf" --set qos.notify=hybrid
+expect 4 'for GPUs only, and cpu:0 is not a GPU: set eventfd or poll' "$G" run "$conf" --set qos.notify=hybrid
 expect 2 'tenants need as many workers' "$G" run "$conf" --set $W.tenants=9
 finish

@@ -20,13 +20,12 @@ static const struct {
 	const char *name, *options;
 } paths[] = {
 	{"split", "notify=eventfd class=other"},
-	{"split", "notify=futex class=other mask=yes"},
+	{"split", "notify=eventfd class=other mask=yes"},
 	{"split", "notify=poll class=other"},
 	{"monolithic", "notify=eventfd class=other"},
-	{"monolithic", "notify=futex class=other"},
+	{"monolithic", "notify=poll class=other"},
 	{"monolithic", "notify=eventfd class=other worker=yes"},
 	{"monolithic", "notify=poll class=other worker=yes"},
-	{"monolithic", "notify=poll class=other"},
 };
 
 /* ---- one tenant with all kinds of grants ---- */

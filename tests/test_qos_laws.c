@@ -279,33 +279,4 @@ TEST(throttle)
 	end(&m);
 }
 
-/* Adaptive coalescing finds the setting with the highest throughput, and reverts when the load changes. */
-TEST(adaptive)
-{
-	for (int gains = 0; gains < 2; gains++) {
-		struct machine m;
-		begin(&m, "coalesce", "adaptive=yes window=1ms count=1000", 1);
-		struct loom_qos_moderation got = {.count = 1};
-		uint64_t rate[2] = {0, 0};
-		for (int epoch = 0; epoch < 400; epoch++) {
-			got = (struct loom_qos_moderation){.count = 1};
-			m.ops->interrupt(m.self, &m.load, &got);
-			/* With gains = 1 the throughput rises with coalescing, otherwise it falls. */
-			double level = got.count > 64 ? 4 : got.count > 16 ? 3 : got.count > 4 ? 2 : got.count > 1;
-			double serves = gains ? 10000 * (1 + 0.3 * level) : 10000 / (1 + 0.3 * level);
-			m.load.now_ns += 10000000;
-			m.load.served += (uint64_t)serves;
-			m.load.interrupts += (uint64_t)(serves / (got.count > 1 ? got.count : 1));
-			rate[epoch >= 200] += (uint64_t)serves;
-		}
-		/* The policy also tries other settings, so it does not always use the best one. Its average throughput
-		 * must still be far above that of the worst setting. */
-		if (gains)
-			CU_ASSERT(rate[1] > 200 * 16000);
-		if (!gains)
-			CU_ASSERT(rate[1] > 200 * 7500);
-		end(&m);
-	}
-}
-
 TEST_MAIN("qos_laws", 30)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests metrics of the service path: the peak of CPU time over windows of 1 s, from more rounds than the path keeps
- * points, and the shares of idle states, from counters that the test writes. */
+ * points, and the shares of idle states, from counters that the test writes. Tests which cores the interrupts of GPUs reach. */
 #include "../plugins/qos/metrics.c"
 #undef METRIC
 #define QOS_CPU_FOLDER "cpus"
 #include "../plugins/qos/cpuidle.c"
 #include "../plugins/qos/cpu_time.c"
+#include "../plugins/qos/event.c"
+#include "../plugins/qos/interrupt.c"
 #include "qos_rig.h"
 
 /* Simulates `turns` rounds per second for three seconds. The path is busy for `busy` of each 1,000 ns in the middle
@@ -117,6 +119,43 @@ TEST(idle_states)
 	CU_ASSERT_EQUAL(chdir("/"), 0);
 	snprintf(clean, sizeof(clean), "rm -r %s", folder);
 	CU_ASSERT_EQUAL(system(clean), 0);
+}
+
+static struct service gpu;
+
+/* An interrupt that comes at once, and is armed again, eight times. */
+static int comes(struct loom_interrupt *interrupt, uint64_t least, struct loom_error *err)
+{
+	static int times;
+	(void)interrupt, (void)least, (void)err;
+	qos_event_notify(&gpu.interrupt[0].armed);
+	if (++times % 8 == 0)
+		__atomic_store_n(&gpu.stop, 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void must_ring(uint32_t notify, uint64_t route, uint32_t first, uint32_t second, uint32_t third)
+{
+	static struct qos_head head;
+	static struct loom_interrupt interrupt = {.size = sizeof(interrupt), .wait = comes};
+	const uint32_t want[] = {first, second, third};
+	struct qos_thread t = {.s = &gpu};
+	memset(&head, 0, sizeof(head));
+	head.vectors = COUNT(want);
+	head.route = route;
+	gpu = (struct service){.head = &head, .path.notify = notify, .interrupt[0].interrupt = &interrupt};
+	qos_event_notify(&gpu.interrupt[0].armed);
+	qos_controller(&t);
+	for (size_t v = 0; v < COUNT(want); v++)
+		CU_ASSERT_EQUAL(head.doorbell[v].rings, want[v]);
+}
+
+/* Interrupts reach all cores that take them in turn, and with steering one core. A host that also polls has one poller. */
+TEST(interrupts_in_turn)
+{
+	must_ring(LOOM_QOS_INTERRUPT, 7, 3, 3, 2);
+	must_ring(LOOM_QOS_INTERRUPT, 4, 0, 0, 8);
+	must_ring(LOOM_QOS_HYBRID, 6, 0, 8, 0);
 }
 
 TEST_MAIN("qos_metrics", 60)

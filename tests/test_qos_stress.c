@@ -120,13 +120,21 @@ static const struct {
 	uint32_t part; /* a worker makes REQUESTS / part requests, fewer on slow paths */
 } paths[] = {
 	{{"split"}, {"class=other"}, 4},
-	{{"split", "coalesce"}, {"class=other mask=yes", "adaptive=yes"}, 16},
+	{{"split", "coalesce"}, {"class=other mask=yes", "window=20us"}, 16},
 	{{"monolithic"}, {"class=other"}, 1},
-	{{"monolithic", "steer"}, {"class=other notify=futex", "to=idle period=1ms"}, 16},
+	{{"monolithic", "move"}, {"class=other notify=poll", NULL}, 16},
 	{{"monolithic", "coalesce"}, {"class=other worker=yes", "window=50us count=16"}, 16},
 	{{"monolithic", "budget"}, {"class=other notify=poll", "limit=50%"}, 16},
-	{{"split", "throttle"}, {"class=other notify=futex", "limit=50% charge=path delay_most=1ms"}, 100},
+	{{"split", "throttle"}, {"class=other notify=poll", "limit=50% charge=path delay_most=1ms"}, 100},
 };
+
+/* Steers to another core at each call. */
+static void move(void *self, const struct loom_qos_load *load, uint64_t *vectors)
+{
+	static uint32_t at;
+	(void)self;
+	*vectors = 1ull << at++ % load->vectors;
+}
 
 static void run_path(size_t i)
 {
@@ -136,8 +144,12 @@ static void run_path(size_t i)
 	int pair[2], fd = make_file();
 	char *at;
 	pthread_t drainer;
+	static const struct loom_qos_ops moves = {.size = sizeof(moves), .steer = move};
 	for (uint32_t k = 0; k < COUNT(paths[i].stage) && paths[i].stage[k]; k++)
-		qos_rig_stage(r, paths[i].stage[k], paths[i].options[k]);
+		if (paths[i].options[k])
+			qos_rig_stage(r, paths[i].stage[k], paths[i].options[k]);
+		else
+			qos_rig_own_stage(r, &moves, NULL);
 	qos_rig_tenant(r, 0, 2, window[0], 1);
 	qos_rig_tenant(r, 2, 2, window[1], 2);
 	fake_must(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair), "socket", NULL);

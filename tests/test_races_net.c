@@ -531,7 +531,7 @@ static void qos_begin(uint32_t by_count)
 {
 	memset(&qos, 0, sizeof(qos));
 	qos.by_count = by_count;
-	qos.head.notify = LOOM_QOS_FUTEX;
+	qos.head.notify = LOOM_QOS_POLL;
 	qos.head.vectors = 1;
 	qos.head.route = 1;
 	qos.head.bits_at = offsetof(struct qos_memory, bits);

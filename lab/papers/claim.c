@@ -12,7 +12,7 @@
 #include "report/view/derive.h"
 
 const char *const loom__claim_verdict_name[] = {"not run here", "same",      "smaller",           "larger",
-						"opposite",     "undecided", "not like for like", "not judged"};
+						"opposite",     "undecided", "not like for like"};
 
 #define TOLERANCE 0.10 /* tolerance of a paper's value that has none, as a share of the value */
 #define BEYOND    0.01 /* an effect has a direction only if it differs from the neutral value by at least this share */
@@ -131,8 +131,9 @@ static double median(const struct sweep *s, size_t variant, size_t metric)
 	const struct loom__series *of = &s->view->variant[variant].series[metric];
 	if (!s->picks->resample)
 		return of->median.at;
-	/* The same samples of a configuration are drawn in all calls of an expression. */
-	struct loom__stats_rng rng = {s->picks->resample << 32 | variant};
+	/* In each round of a sweep the configurations take turns. The same rounds are drawn for all of them, so that a
+	 * time in which the machine was slow counts on both sides of a ratio. */
+	struct loom__stats_rng rng = {s->picks->resample << 32};
 	double *drawn = loom__must(calloc(of->n, sizeof(*drawn)));
 	for (size_t i = 0; i < of->n; i += isfinite(drawn[i]) != 0)
 		drawn[i] = of->value[loom__stats_below(&rng, of->rows)];
@@ -213,9 +214,9 @@ static int call(const void *from, const char *name, const char *arguments, size_
 		rest += strspn(rest, " ");
 	if (!named || strchr(metric, '='))
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "%s(%.200s): write %s(METRIC, FACTOR=VALUE, ...)", name, text, name);
-	else if (*rest && loom__constraint_parse(rest, "", 1, s->factor, s->factors, &c, err))
+	else if (*rest && loom__constraint_parse(rest, s->view ? "" : "claim", 1, s->factor, s->factors, &c, err))
 		/* If there is a view, the conf has been checked already. So a value that is missing was left out on the
-		 * command line. */
+		 * command line, or by the file `cpu`. */
 		rc = err->code = s->view ? LOOM_EUNAVAIL : LOOM_EINVAL;
 	*value = 1;
 	if (!rc && s->view)

@@ -154,7 +154,9 @@ static const char *reason_of(const struct loom__paper_claim *c)
 	case LOOM__CLAIM_SAME:
 		return "";
 	default:
-		return *c->error ? c->error : isnan(c->value.at) ? c->claim->incomparable : c->claim->why;
+		if (isnan(c->value.at) && (*c->claim->incomparable || !*c->error))
+			return c->claim->incomparable;
+		return *c->error ? c->error : c->claim->why;
 	}
 }
 

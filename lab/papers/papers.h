@@ -17,7 +17,8 @@
  *   incomparable.NAME     why the value here does not measure what the paper's does, so that it is not judged. Without
  *                         .NAME: for all claims
  *   small                 settings SECTION.KEY=VALUE, separated by blanks, with which a test runs the conf
- *   cpu                   name of a conf in the same folder that, read after this one, needs no GPU
+ *   cpu                   name of a conf in the same folder that, read after this one, needs no GPU. Its own keys
+ *                         `unlike` and `incomparable` replace those of this one
  *
  * An included file may have of, needs, unlike, small, cpu, place, why and incomparable. The other keys must be in the
  * file that has `figure` or `table`. */
@@ -40,7 +41,6 @@ enum loom__claim_verdict {
 	/* the interval reaches across an end of the paper's range or the neutral value, or there are too few samples */
 	LOOM__CLAIM_UNDECIDED,
 	LOOM__CLAIM_NOT_ALIKE,  /* the claim has the key `incomparable` */
-	LOOM__CLAIM_NOT_JUDGED, /* the run was not that of the claim: no GPU took part */
 	LOOM__CLAIM_VERDICTS,
 };
 extern const char *const loom__claim_verdict_name[];

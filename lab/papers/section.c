@@ -219,9 +219,8 @@ static void widen(struct reader *r)
 			all->value = loom__must(realloc(all->value, (all->values + 1) * sizeof(*all->value)));
 			all->value[all->values++] = loom__must(strdup(f->value[i]));
 		}
-		const struct loom__entry *e =
-		    f->values && f->from && !f->sets && is_elsewhere(r, f->from[0]) ? f->from[0]->was : NULL;
-		if (e)
+		const struct loom__entry *e = f->values && f->from && !f->sets ? f->from[0] : NULL;
+		while (e && is_elsewhere(r, e) && (e = e->was))
 			loom__values_read(e->value, &all->value, &all->values);
 	}
 }

@@ -67,8 +67,9 @@ static int add_value(struct loom__constraint_term *t, const struct loom__factor 
 				 value);
 }
 
-/* Parses one term "key=a|b", and moves *at to the character after it. `word` has room for the whole text. */
-static int parse_term(const char **at, const struct loom__factor *factor, size_t factors,
+/* Parses one term "key=a|b", and moves *at to the character after it. `word` has room for the whole text. some: 1: one
+ * of the values suffices. */
+static int parse_term(const char **at, const struct loom__factor *factor, size_t factors, int some,
 		      char *word, struct loom__constraint *out, struct loom_error *err)
 {
 	struct loom__constraint_term *t = &out->term[out->terms];
@@ -85,10 +86,12 @@ static int parse_term(const char **at, const struct loom__factor *factor, size_t
 	out->terms++;
 	do {
 		s = take(s + 1, ",|", word);
-		rc = add_value(t, &factor[t->factor], word, out->text, err);
+		int missing = add_value(t, &factor[t->factor], word, out->text, err);
+		some += some && !missing;
+		rc = some ? rc : missing;
 	} while (!rc && *s == '|');
 	*at = s;
-	return rc;
+	return some == 1 ? LOOM_EINVAL : rc;
 }
 
 int loom__constraint_parse(const char *text, const char *name, int only, const struct loom__factor *factor,
@@ -101,7 +104,7 @@ int loom__constraint_parse(const char *text, const char *name, int only, const s
 	int rc = 0;
 	const char *at = text;
 	while (!rc) {
-		rc = parse_term(&at, factor, factors, word, out, err);
+		rc = parse_term(&at, factor, factors, name && !*name, word, out, err);
 		if (*at != ',')
 			break;
 		at++;

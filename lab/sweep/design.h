@@ -20,7 +20,7 @@ struct loom__constraint {
 /* Parses a constraint. Commas separate terms, and bars separate the values of a term. A configuration matches if all
  * terms match. Keys and values must be keys and values of the factors. The last part of a key is enough if no other
  * factor has the same last part. Quotes around a value protect commas, bars and colons. The default of the reason is
- * `name`, or the text if `name` is NULL. */
+ * `name`, or the text if `name` is NULL. If it is "", the factors may lack values, and one value of a term suffices. */
 int loom__constraint_parse(const char *text, const char *name, int only, const struct loom__factor *factor,
 			   size_t factors, struct loom__constraint *out, struct loom_error *err);
 void loom__constraint_free(struct loom__constraint *c); /* *c may be zero-initialised */

@@ -61,15 +61,6 @@ static uint32_t add_core(uint32_t core, struct qos_idle *idle)
 	return state;
 }
 
-uint64_t qos_idle_core(uint32_t core, uint64_t *entries)
-{
-	struct qos_idle idle = {0};
-	add_core(core, &idle);
-	if (entries)
-		*entries = idle.entries;
-	return idle.ns;
-}
-
 void qos_idle_read(const struct service *s, struct qos_idle *idle)
 {
 	*idle = (struct qos_idle){.states = QOS_IDLE_STATES};

@@ -159,44 +159,13 @@ static void wait_eventfd(struct service *s, uint32_t v, struct qos_doorbell *d)
 		__atomic_fetch_add(&d->interrupts, 1, __ATOMIC_RELAXED);
 }
 
-/* Waits until the window ends or enough requests are pending. The top half measures the time, because workers cannot start a
- * timer for a futex. The compare-and-swap fails if the doorbell was armed again meanwhile. In this case the next request ends
- * this wait, perhaps early, but no request is lost. */
-static void wait_window(struct service *s, struct qos_thread *t, struct qos_doorbell *d, uint64_t window)
-{
-	uint32_t shut = QOS_DISARMED, rings;
-	uint64_t until = qos_now() + window;
-	__atomic_compare_exchange_n(&d->armed, &shut, (uint32_t)QOS_ARMED_WINDOW, 0, __ATOMIC_ACQ_REL,
-				    __ATOMIC_RELAXED);
-	/* If neither this thread nor a worker sees that `pending` has reached the count, the requests wait until the window
-	 * ends. */
-	while ((rings = __atomic_load_n(&d->rings, __ATOMIC_ACQUIRE)) == t->acknowledged && !stopped(s) &&
-	       __atomic_load_n(&d->pending, __ATOMIC_RELAXED) <
-		       __atomic_load_n(&s->head->count, __ATOMIC_RELAXED)) {
-		set_slack(t, 1);
-		if (loom_futex_sleep(&d->rings, rings, until, 0))
-			break;
-	}
-	t->acknowledged = rings;
-}
-
-static void wait_futex(struct service *s, struct qos_thread *t, struct qos_doorbell *d)
-{
-	uint32_t rings;
-	while ((rings = __atomic_load_n(&d->rings, __ATOMIC_ACQUIRE)) == t->acknowledged && !stopped(s))
-		loom_futex_sleep(&d->rings, rings, 0, 0);
-	t->acknowledged = rings;
-	uint64_t window = __atomic_load_n(&s->head->window_ns, __ATOMIC_RELAXED);
-	if (window && !stopped(s))
-		wait_window(s, t, d, window);
-}
-
 static uint32_t rung_of(const struct qos_doorbell *d)
 {
 	return __atomic_load_n(&d->rings, __ATOMIC_ACQUIRE);
 }
 
-/* Polls the rings until a request is there. Naps between polls get longer while no request arrives. */
+/* Waits for a ring if GPUs interrupt all cores in turn. Otherwise one top half polls the rings until a request is there, with
+ * naps that get longer while no request arrives. */
 #define POLL_SPINS 512
 #define POLL_NAP_LEAST_NS 10000u
 #define POLL_NAP_MOST_NS 1000000u
@@ -211,7 +180,7 @@ static void wait_polling(struct service *s, struct qos_thread *t, struct qos_doo
 	/* Loads `rings` before the other words. So either this thread sees the words that were stored before a ring, or the
 	 * ring ends its sleep. */
 	while (rings = rung_of(d), !stopped(s)) {
-		if (qos_poller(s) != t->vector) {
+		if (!qos_is_spread(s) && qos_poller(s) != t->vector) {
 			loom_futex_sleep(&d->rings, rings, 0, 0);
 			continue;
 		}
@@ -219,9 +188,13 @@ static void wait_polling(struct service *s, struct qos_thread *t, struct qos_doo
 			loom_futex_sleep(&s->server_polls, 1, 0, FUTEX_PRIVATE_FLAG);
 			continue;
 		}
-		/* The second condition is true if the doorbell was rung for another reason than a request. */
-		if (qos_posted(s) || rings != t->acknowledged)
+		/* The first condition is also true if the doorbell was rung for another reason than a request. */
+		if (rings != t->acknowledged || (!qos_is_spread(s) && qos_posted(s)))
 			break;
+		if (qos_is_spread(s)) {
+			loom_futex_sleep(&d->rings, rings, 0, 0);
+			continue;
+		}
 		if (polls++ < POLL_SPINS && !sleeps) {
 			loom_relax();
 			continue;
@@ -254,8 +227,6 @@ int qos_doorbell_wait(struct qos_thread *t)
 		return 0;
 	if (s->path.notify == LOOM_QOS_EVENTFD)
 		wait_eventfd(s, t->vector, d);
-	else if (s->path.notify == LOOM_QOS_FUTEX)
-		wait_futex(s, t, d);
 	else
 		wait_polling(s, t, d);
 	/* Pairs with the add in qos_notify_host(). The caller loads the bits later, so requests that it does not see among

@@ -17,6 +17,13 @@ int qos_is_polled(const struct service *s)
 	return s->path.notify >= LOOM_QOS_POLL;
 }
 
+/* If policies mask interrupts, the serving thread also reads the rings, and a poller watches over it. */
+int qos_is_spread(const struct service *s)
+{
+	return s->path.notify == LOOM_QOS_INTERRUPT && !s->path.mask &&
+	       !__atomic_load_n(&s->interrupts_failed, __ATOMIC_ACQUIRE);
+}
+
 void qos_event_notify(struct qos_event *e)
 {
 	/* Release: pairs with the loads in qos_event_wait(). */

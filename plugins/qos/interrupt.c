@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Interrupts of GPUs. A GPU's workers count the requests that they post. Each GPU has a thread, its interrupt controller, which
- * sleeps until the count exceeds the number of requests read. When the count exceeds this number, the thread rings the doorbell
- * of the polling top half.
+ * sleeps until the count exceeds the number of requests read. Then it rings the doorbell of a top half.
  *
  * No wake-up is lost, even if the host sees a count before its request or after it. The thread waits until the count is one
  * more than the number of requests read, which happens if a request is unread. If the host sees a count before its request,
@@ -24,7 +23,7 @@ int qos_interrupts_open(struct service *s, const struct loom_layout *layout, str
 		if (has->kind != LOOM_ON_GPU)
 			return LOOM_FAIL(
 			    s->host, err, LOOM_ENOTSUP,
-			    "%s: notify = %s is for GPUs only, and %s is not a GPU: set eventfd, futex or poll",
+			    "%s: notify = %s is for GPUs only, and %s is not a GPU: set eventfd or poll",
 			    s->name, s->path.notify == LOOM_QOS_HYBRID ? "hybrid" : "interrupt", has->name);
 		if (!LOOM_HAS(layout, interrupts) || !layout->interrupts)
 			return LOOM_FAIL(s->host, err, LOOM_ENOTSUP,
@@ -61,11 +60,11 @@ void qos_interrupts_arm(struct service *s)
 			qos_event_notify(&s->interrupt[d].armed);
 }
 
-/* Rings the doorbell of the polling top half. Increments `rings` before the wake-up, so that a top half that is about to
- * sleep does not miss the ring. */
-static void ring_poller(struct service *s)
+/* Rings the doorbell of a top half: of the cores that take interrupts in turn, or of the poller. Increments `rings` before the
+ * wake-up, so that a top half that is about to sleep does not miss the ring. */
+static void ring(struct service *s)
 {
-	struct qos_doorbell *d = &s->head->doorbell[qos_poller(s)];
+	struct qos_doorbell *d = qos_is_spread(s) ? qos_doorbell(s->head) : &s->head->doorbell[qos_poller(s)];
 	__atomic_fetch_add(&d->interrupts, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&d->rings, 1, __ATOMIC_ACQ_REL);
 	loom_futex_wake(&d->rings, 1, 0);
@@ -85,6 +84,6 @@ void qos_controller(struct qos_thread *t)
 		qos_charge(t, QOS_CONTROLLER);
 		if (rc && rc != LOOM_EINTR && !__atomic_exchange_n(&s->interrupts_failed, 1, __ATOMIC_ACQ_REL))
 			LOOM_LOG(s->host, LOOM_LOG_WARN, s->name, "%s; the host polls", err.text);
-		ring_poller(s);
+		ring(s);
 	}
 }

@@ -132,7 +132,7 @@ int qos_tenants(void *self, const struct loom_layout *layout, const struct loom_
 		for (uint32_t w = 0; w < has->workers; w++)
 			s->ring[has->first_worker + w].device = d;
 	}
-	/* A GPU has neither eventfd nor futex, so the host polls. */
+	/* A GPU has no eventfd, so the host polls. */
 	if (s->by_count && s->path.notify < LOOM_QOS_POLL)
 		s->path.notify = LOOM_QOS_POLL;
 	return 0;

@@ -9,7 +9,7 @@ struct arrange_opts {
 	uint32_t notify, sched_class, batch, order;
 };
 
-static const char *const arrange_notify[] = {"eventfd", "futex", "poll", "interrupt", "hybrid", NULL};
+static const char *const arrange_notify[] = {"eventfd", "poll", "interrupt", "hybrid", NULL};
 static const char *const arrange_class[] = {"nice", "fifo", "other", "idle", NULL};
 static const char *const arrange_order[] = {"arrival", "scan", NULL};
 
@@ -21,10 +21,9 @@ static const char *const arrange_order[] = {"arrival", "scan", NULL};
 	}
 #define ARRANGE_ROWS(S)                                                                            \
 	ARRANGE_ROW(S, notify, "notify", LOOM_OPT_ENUM, "eventfd", \
-			 "How workers notify the host. eventfd, futex: they wake its thread. poll: the host polls. " \
-			 "interrupt (GPUs): they interrupt it. hybrid (GPUs): the host polls while requests come, " \
-			 "and is interrupted otherwise. Workers on GPUs have neither eventfd nor futex; these mean " \
-			 "poll.", \
+			 "How workers notify the host. eventfd: they wake its thread. poll: the host polls. interrupt " \
+			 "(GPUs): they interrupt it. hybrid (GPUs): the host polls while requests come, and is " \
+			 "interrupted otherwise. Workers on GPUs have no eventfd; it means poll.", \
 			 .choices = arrange_notify, .section = "qos"), \
 	ARRANGE_ROW(S, sched_class, "class", LOOM_OPT_ENUM, "nice", \
 			 "Scheduling class of the path's threads: nice (-20), fifo (real time), other, or idle. A " \

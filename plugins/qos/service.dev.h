@@ -56,13 +56,12 @@ struct qos_port {
 enum qos_armed {
 	QOS_DISARMED = 0, /* the host was notified, or will check for requests before it waits again */
 	QOS_ARMED,     /* the host waits here for an interrupt */
-	QOS_ARMED_WINDOW,   /* the host was interrupted, and waits until the window ends or `pending` reaches the count */
 };
 struct qos_doorbell {
 	uint32_t armed;   /* enum qos_armed */
 	uint32_t pending; /* number of requests since the last interrupt, while interrupts are moderated */
 	int32_t event_fd, timer_fd;
-	uint32_t rings; /* number of rings so far; a futex */
+	uint32_t rings; /* number of rings by the host's own threads so far; a futex */
 	uint32_t pad0;
 	uint64_t interrupts; /* number of interrupts in this sample, for the metrics */
 	uint64_t pad1[4];
@@ -149,28 +148,18 @@ LOOM_FN void qos_doorbell_ring(struct qos_head *h, struct qos_doorbell *d)
 	    loom_exchange_acq_rel_sys(&d->armed, (uint32_t)QOS_DISARMED) == QOS_DISARMED)
 		return;
 	loom_fetch_add_relaxed_sys(&d->interrupts, (uint64_t)1);
-	if (h->notify == LOOM_QOS_FUTEX) {
-		loom_fetch_add_acq_rel_sys(&d->rings, 1u);
-		loom_futex_wake(&d->rings, 1, 0);
-	} else if (h->notify == LOOM_QOS_EVENTFD) {
+	if (h->notify == LOOM_QOS_EVENTFD)
 		qos_signal_fd(d->event_fd);
-	}
 }
 
-/* Called while fewer requests are pending than cause an interrupt. first: 1: this is the first request of a window. With an
- * eventfd, the first request starts a timer, at which the top half also waits, even if the doorbell is disarmed. With a futex,
- * the top half measures the window. So any request that finds the doorbell armed wakes the top half, because the first request
- * may have found the doorbell disarmed. */
-LOOM_FN void qos_doorbell_ring_later(struct qos_head *h, struct qos_doorbell *d, int first, uint64_t window_ns)
+/* Called by the first request of a window, while fewer requests are pending than cause an interrupt. Starts a timer, at which
+ * the top half also waits, even if the doorbell is disarmed. */
+LOOM_FN void qos_doorbell_ring_later(struct qos_head *h, struct qos_doorbell *d, uint64_t window_ns)
 {
 	struct itimerspec at = {.it_value = {.tv_sec = (time_t)(window_ns / 1000000000u),
 					     .tv_nsec = (long)(window_ns % 1000000000u)}};
-	if (h->notify != LOOM_QOS_EVENTFD) {
-		if (loom_load_relaxed_sys(&d->armed) == QOS_ARMED)
-			qos_doorbell_ring(h, d);
-	} else if (first) {
+	if (h->notify == LOOM_QOS_EVENTFD)
 		timerfd_settime(d->timer_fd, 0, &at, NULL);
-	}
 }
 
 LOOM_FN void qos_wake_server(struct qos_head *h, const struct qos_port *p)
@@ -192,9 +181,9 @@ LOOM_FN void qos_wake_server(struct qos_head *h, const struct qos_port *p)
 {
 	(void)h, (void)p;
 }
-LOOM_FN void qos_doorbell_ring_later(struct qos_head *h, struct qos_doorbell *d, int first, uint64_t window_ns)
+LOOM_FN void qos_doorbell_ring_later(struct qos_head *h, struct qos_doorbell *d, uint64_t window_ns)
 {
-	(void)h, (void)d, (void)first, (void)window_ns;
+	(void)h, (void)d, (void)window_ns;
 }
 #endif
 
@@ -228,8 +217,8 @@ LOOM_FN void qos_notify_host(struct qos_head *h)
 	uint32_t pending = loom_fetch_add_acq_rel_sys(&d->pending, 1u) + 1;
 	if (pending >= count)
 		qos_doorbell_ring(h, d);
-	else
-		qos_doorbell_ring_later(h, d, pending == 1, window);
+	else if (pending == 1)
+		qos_doorbell_ring_later(h, d, window);
 }
 
 /* Returns 1 if the slot for request number `at` is free: if the slot's previous request is answered. */

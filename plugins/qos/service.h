@@ -339,6 +339,7 @@ void qos_keep_awake(struct service *s, int awake);
 /* ---- event.c */
 int qos_is_polled(const struct service *s); /* returns 1 if one top half polls all rings while all other top halves sleep */
 uint32_t qos_poller(const struct service *s); /* returns the vector of the polling top half */
+int qos_is_spread(const struct service *s); /* returns 1 if GPUs interrupt the cores in turn, and no top half polls */
 void qos_event_notify(struct qos_event *b);
 int qos_event_wait(struct service *s, struct qos_event *b);
 
@@ -346,7 +347,7 @@ int qos_event_wait(struct service *s, struct qos_event *b);
 int qos_interrupts_open(struct service *s, const struct loom_layout *layout, struct loom_error *err);
 void qos_interrupts_wake(struct service *s); /* ends the waits of the interrupt controllers, so that these threads can exit */
 void qos_interrupts_close(struct service *s);
-/* Makes each GPU's controller ring the poller's doorbell once, when there is a request that was not read. */
+/* Makes each GPU's controller ring a doorbell once, when there is a request that was not read. */
 void qos_interrupts_arm(struct service *s);
 void qos_controller(struct qos_thread *t); /* main function of the thread that waits for a device's interrupt */
 
@@ -417,7 +418,6 @@ double qos_histogram_at(const struct qos_histogram *h, double share);
 
 /* ---- cpuidle.c */
 void qos_idle_read(const struct service *s, struct qos_idle *idle);
-uint64_t qos_idle_core(uint32_t core, uint64_t *entries); /* returns the idle time in ns; `entries` may be NULL */
 /* Reports the time since s->start_idle. Returns 0, or errno if a counter of the kernel could not be read. */
 int qos_idle_report(const struct service *s, struct loom_report *report, double seconds);
 

@@ -71,6 +71,8 @@ static void serve_here(struct qos_thread *t)
 			qos_doorbells_arm(s, all_vectors(s));
 		} while (qos_posted(s) && !stopped(s));
 	} while (leave(s));
+	if (qos_is_spread(s))
+		qos_interrupts_arm(s);
 }
 
 static void fill_here(struct qos_thread *t, enum qos_stage stage)
@@ -85,6 +87,9 @@ static void fill_here(struct qos_thread *t, enum qos_stage stage)
 		/* Pairs with the fence in qos_request(): a worker may have rung a top half that could not take the lock. */
 		loom_fence_seq_cst_sys();
 	} while (qos_posted(s) && !stopped(s));
+	/* Every ring leads to a fill, here or in the thread that holds the lock, and every fill arms the interrupt again. */
+	if (qos_is_spread(s))
+		qos_interrupts_arm(s);
 	qos_event_notify(&s->work);
 	qos_wake_server_for_queued(s); /* the serving thread may sleep at its doorbell because policies admit no tenant */
 	qos_charge(t, stage);
@@ -249,6 +254,7 @@ int qos_path_start(struct service *s, struct loom_error *err)
 	qos_moderate(&s->thread[0], qos_now()); /* the first decision; no request is posted yet */
 	pthread_mutex_unlock(&s->serve_lock);
 	qos_doorbells_arm(s, all_vectors(s));
+	qos_interrupts_arm(s);
 	return 0;
 }
 

@@ -197,13 +197,9 @@ sched() {
 		fault caller $f
 	done
 
-	right qos_doorbell "-DNOTIFY=eventfd -DCOUNT=2 -DADAPTIVE"
-	right qos_doorbell "-DNOTIFY=futex -DCOUNT=3 -DADAPTIVE"
-	right qos_doorbell "-DNOTIFY=eventfd -DHALVES=monolithic"
-	fault qos_doorbell first_only "-DNOTIFY=futex"
-	fault qos_doorbell first_only "-DNOTIFY=futex -DHALVES=monolithic"
-	fault qos_doorbell no_note "-DNOTIFY=futex -DHALVES=monolithic"
-	fault qos_doorbell no_note "-DNOTIFY=eventfd -DHALVES=monolithic -DADAPTIVE"
+	right qos_doorbell "-DCOUNT=2 -DADAPTIVE"
+	right qos_doorbell -DHALVES=monolithic
+	fault qos_doorbell no_note "-DHALVES=monolithic -DADAPTIVE"
 	fault qos_doorbell pending_late
 	right qos_doorbell -DHALVES=polled
 	fault qos_doorbell woken_early -DHALVES=polled
@@ -235,8 +231,7 @@ sched() {
 		right frames "-DR=3"
 		right qos_interrupt
 		right qos_server "-DHALVES=monolithic"
-		right qos_doorbell "-DNOTIFY=futex -DHALVES=monolithic"
-		right qos_doorbell "-DNOTIFY=eventfd -DHALVES=monolithic -DCOUNT=2"
+		right qos_doorbell "-DHALVES=monolithic -DCOUNT=2"
 	fi
 }
 

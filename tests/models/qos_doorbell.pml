@@ -3,25 +3,18 @@
  * (plugins/qos/service.dev.h, doorbell.c, threads.c). W workers post K requests each. A worker posts its next request
  * when the last one is answered. A lost interrupt leads to a deadlock with an unanswered request. A moderation window
  * always ends at some time, so waiting for its end is no deadlock.
- *   -DNOTIFY=eventfd | futex  how the host is woken
  *   -DCOUNT=n                 the number of requests that interrupt at once; W is never exceeded
  *   -DHALVES=split            a top half that arms its doorbell and notifies a bottom half
  *   -DHALVES=monolithic       two doorbells, whose threads serve under a lock with interrupts masked
  *   -DHALVES=polled           no doorbell: a poller, which sleeps while the serving thread polls
  *   -DADAPTIVE                windows are switched on and off
- *   FAULT=first_only        a futex wakes only for the first request of a window, armed or not
  *   FAULT=no_note           a thread that finds the lock taken leaves no note that its doorbell is disarmed
  *   FAULT=pending_late      the count starts again after the bits were read
  *   FAULT=woken_early       the serving thread wakes the poller before it stops polling */
 #include "fault.pml"
-#define eventfd 1
-#define futex 2
 #define split 1
 #define monolithic 2
 #define polled 3
-#ifndef NOTIFY
-#define NOTIFY eventfd
-#endif
 #ifndef HALVES
 #define HALVES split
 #endif
@@ -39,19 +32,17 @@
 #else
 #define D 2
 #endif
-#define first_only 1
-#define no_note 2
-#define pending_late 3
-#define woken_early 4
+#define no_note 1
+#define pending_late 2
+#define woken_early 3
 
 #define DISARMED 0
 #define ARMED 1
-#define IN_WINDOW 2
 
 bool mark[W];
 byte head[W], served[W];
 byte armed[D], pending[D];
-bool rings[D];  /* 1 after the eventfd was written or the futex word was changed */
+bool rings[D];  /* 1 after the eventfd was written */
 bool timer[D]; /* 1 while the window's timer is running */
 bool window = 1;
 bool lock, fill_requested, bottom;
@@ -75,23 +66,9 @@ inline interrupt(v)
 	:: else ->
 		atomic { pending[v]++; n = pending[v] };
 		if
-		:: NOTIFY == eventfd ->
-			if
-			:: n >= COUNT -> ring(v)
-			:: n == 1 && n < COUNT -> timer[v] = 1
-			:: else
-			fi
-		:: NOTIFY == futex && FAULT == first_only ->
-			if
-			:: n >= COUNT || n == 1 -> ring(v)
-			:: else
-			fi
-		:: else ->
-			old = armed[v];
-			if
-			:: old == ARMED || n >= COUNT -> ring(v)
-			:: else
-			fi
+		:: n >= COUNT -> ring(v)
+		:: n == 1 && n < COUNT -> timer[v] = 1
+		:: else
 		fi
 	fi
 }
@@ -147,30 +124,8 @@ inline fill_and_serve()
 inline doorbell_wait(v)
 {
 	if
-	:: NOTIFY == eventfd ->
-end_e:		if
-		:: rings[v] -> rings[v] = 0
-		:: timer[v] -> timer[v] = 0
-		fi
-	:: else ->
-end_f:		rings[v] -> rings[v] = 0;
-		if
-		:: window && FAULT != first_only ->
-			/* The worker that rang has set DISARMED. If the doorbell has been armed again, every post
-			 * rings, so no window begins. */
-			atomic {
-				if
-				:: armed[v] == DISARMED -> armed[v] = IN_WINDOW
-				:: else
-				fi
-			};
-			if
-			:: pending[v] >= COUNT
-			:: rings[v] -> rings[v] = 0
-			:: skip /* the end of the window */
-			fi
-		:: else
-		fi
+	:: rings[v] -> rings[v] = 0
+	:: timer[v] -> timer[v] = 0
 	fi;
 	if
 	:: FAULT != pending_late -> pending[v] = 0
@@ -181,7 +136,7 @@ end_f:		rings[v] -> rings[v] = 0;
 #if HALVES == split
 proctype top()
 {
-	do
+end_t:	do
 	:: doorbell_wait(0);
 		armed[0] = ARMED;
 		bottom = 1
@@ -233,7 +188,7 @@ proctype top(byte v)
 {
 	byte i;
 	bool had;
-	do
+end_t:	do
 	:: doorbell_wait(v);
 again:
 		atomic { had = !lock; lock = 1 };

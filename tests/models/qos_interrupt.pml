@@ -2,7 +2,8 @@
 /* Interrupts of GPUs (plugins/qos/interrupt.c, wait_polling() in doorbell.c). D GPUs with one worker each post K
  * requests each. The host may see a request before its count, or after. One top half polls for any time. Then it arms
  * the controllers and sleeps at its doorbell. A controller sleeps until the count exceeds the number of requests that
- * the host has read, and then rings the doorbell. In a deadlock all requests must have been served.
+ * the host has read, and then rings the doorbell. If the top halves of several cores are rung in turn, each takes
+ * the part of the poller when it is rung. In a deadlock all requests must have been served.
  *   FAULT=two_reads     a controller waits for more than the count at the time of arming
  *   FAULT=rung_late     the top half discards earlier rings when it falls asleep
  *   FAULT=armed_once    the top half arms at the start only, and not whenever it falls asleep */

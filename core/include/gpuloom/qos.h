@@ -101,7 +101,6 @@ enum loom_qos_order {
 };
 enum loom_qos_notify {
 	LOOM_QOS_EVENTFD = 0,
-	LOOM_QOS_FUTEX,
 	LOOM_QOS_POLL,	    /* no interrupts: the host polls */
 	LOOM_QOS_INTERRUPT, /* interrupts of GPUs (interrupt.h) */
 	LOOM_QOS_HYBRID,    /* the host polls while requests come, and waits for an interrupt when none come */

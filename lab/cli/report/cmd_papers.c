@@ -339,10 +339,6 @@ static int use(struct one *o)
 	struct loom__text text = {0};
 	o->row->view = o->source->has_view ? &o->source->view : NULL;
 	loom__paper_judge(o->row);
-	for (size_t i = 0; a->cpu && i < o->row->figure->claims; i++) /* without a GPU, no claim is judged */
-		o->row->claim[i].verdict = LOOM__CLAIM_NOT_JUDGED;
-	if (a->cpu && !a->sweep.quiet)
-		loom__say_note(o->p->cli, "--cpu: no GPU takes part, so the claims are not judged");
 	loom__papers_claims(o->row, &text);
 	if (!a->sweep.quiet && !(a->json && loom__names_stdout(a->json)))
 		loom__put_table(o->p->cli, &text);
@@ -440,6 +436,18 @@ static int announce(const struct one *o)
 	return LOOM_EXIT_OK;
 }
 
+/* Reads the figure of a run with --cpu again, from both files, so that the file `cpu` can say how the run differs, and
+ * that it does not measure what the paper's does. The source takes ownership of cfg. Returns an exit code. */
+static int read_both(struct source *s, struct loom_config *cfg, const struct loom__sweep_spec *spec)
+{
+	struct loom__diag diag = {0};
+	loom__figure_free(&s->figure);
+	loom__figure_read(cfg, spec, &s->figure, &diag);
+	loom_config_destroy(s->cfg);
+	s->cfg = cfg;
+	return loom__say_mistakes(&diag);
+}
+
 /* Runs the conf of a row with the options of the command line. Returns an exit code. */
 static int run_conf(struct one *o)
 {
@@ -452,8 +460,6 @@ static int run_conf(struct one *o)
 					? "it needs a GPU"
 					: "it needs no GPU anyway");
 	struct loom__conf_args conf = {.file = {file, a->cpu ? 2 : 1}, .set = settings_of(o, &words)};
-	if (a->cpu)
-		o->source->figure.unlike = "Workers of a CPU take the part of the GPU, with less work.";
 	struct loom__sweep_params params = a->sweep;
 	struct loom__text samples = {0};
 	for (size_t i = 0; i < a->output.n && !samples.length; i++)
@@ -467,6 +473,11 @@ static int run_conf(struct one *o)
 	int status = announce(o);
 	status = status ? status : loom__conf_load(o->p->cli, &conf, &cfg);
 	status = status ? status : loom__conf_sweep(cfg, &spec);
+	if (a->cpu && !status) {
+		status = read_both(o->source, cfg, &spec);
+		file[1] = o->source->figure.cpu; /* the figure owns this text */
+		cfg = NULL;
+	}
 	spec.opts.report = "";
 	status = status ? status : loom__sweep_conf(o->p->cli, &conf, &spec, &params);
 	loom__sweep_spec_free(&spec);

@@ -124,31 +124,50 @@ static double groups_of(const struct primitives_opts *o, uint32_t lanes)
 	}
 }
 
+static const struct primitives_time *times_of(const struct loom_view *view, uint32_t worker)
+{
+	return (const struct primitives_time *)((const struct primitives_record *)view->worker[worker] + 1);
+}
+
+/* Returns the time from the first begin to the last end of the workers' chains. */
+static uint64_t span_of(const struct loom_layout *layout, const struct loom_view *view, uint64_t part)
+{
+	uint64_t first = UINT64_MAX, last = 0;
+	for (uint32_t w = 0; w < layout->workers; w++) {
+		const struct primitives_time *t = &times_of(view, w)[part];
+		first = t->begin_ns < first ? t->begin_ns : first;
+		last = t->end_ns > last ? t->end_ns : last;
+	}
+	return last - first;
+}
+
+/* The latencies are those of worker 0. The throughput is that of all workers together, because chains that do not
+ * overlap in time would otherwise add up to more than the device can do. */
 static int report_times(const struct workload *w, const struct loom_layout *layout, const struct loom_view *view,
 			struct loom_report *report, struct loom_error *err)
 {
 	const struct primitives_opts *o = w->opts;
 	const struct loom_host *host = w->host;
 	const struct loom_device_shape *device = &layout->device[0];
-	double repeats = (double)o->repeats, groups = groups_of(o, device->lanes), per_us = 0, cycles = 0, ns = 0;
+	double repeats = (double)o->repeats, groups = groups_of(o, device->lanes);
+	double workers = o->operation == PRIMITIVE_GRID ? 1 : layout->workers;
+	const struct primitives_time *time = times_of(view, 0);
 	uint64_t *room = host->alloc(host, o->parts * sizeof(*room));
 	if (!room)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
-	for (uint32_t i = layout->workers; i-- > 0;) { /* the last one is worker 0, whose times are reported */
-		const struct primitives_time *time =
-			(const struct primitives_time *)((const struct primitives_record *)view->worker[i] + 1);
-		for (uint64_t p = 0; p < o->parts; p++)
-			room[p] = time[p].cycles;
-		cycles = median(room, o->parts);
-		for (uint64_t p = 0; p < o->parts; p++)
-			room[p] = time[p].ns;
-		ns = median(room, o->parts);
-		per_us += ns > 0 ? groups * repeats / ns * 1000 : 0;
-	}
+	for (uint64_t p = 0; p < o->parts; p++)
+		room[p] = time[p].cycles;
+	double cycles = median(room, o->parts);
+	for (uint64_t p = 0; p < o->parts; p++)
+		room[p] = time[p].end_ns - time[p].begin_ns;
+	double ns = median(room, o->parts);
+	for (uint64_t p = 0; p < o->parts; p++)
+		room[p] = span_of(layout, view, p);
+	double all_ns = median(room, o->parts);
 	host->free(host, room);
 	host->metric(host, report, "latency", "ns", LOOM_BETTER_LESS, ns / repeats);
 	host->metric(host, report, "operations_per_us", "", LOOM_BETTER_MORE,
-		     o->operation == PRIMITIVE_GRID ? per_us / layout->workers : per_us);
+		     all_ns > 0 ? groups * repeats * workers / all_ns * 1000 : 0);
 	/* Only real GPUs have a cycle counter here. */
 	if (device->kind == LOOM_ON_GPU && !LOOM_HAS(layout, clock) && cycles > 0 && ns > 0) {
 		host->metric(host, report, "cycles", "", LOOM_BETTER_LESS, cycles / repeats);

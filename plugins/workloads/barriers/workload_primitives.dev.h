@@ -29,8 +29,8 @@ struct primitives_device {
 	uint32_t pad[31];
 };
 
-/* A worker's block. [parts] of struct primitives_time follow: the time of each chain, in cycles of the slowest wave
- * and in ns by lane 0's clock. */
+/* A worker's block. [parts] of struct primitives_time follow: the time of each chain, in cycles of the slowest wave,
+ * and its begin and end by lane 0's clock, which all workers of a device share. */
 struct primitives_record {
 	/* How often a lane passed before another lane had arrived, or had a wrong sum; round and lane of the first
 	 * time. The round of a wrong sum is 0. */
@@ -40,7 +40,7 @@ struct primitives_record {
 	uint64_t pad[10];
 };
 struct primitives_time {
-	uint64_t cycles, ns;
+	uint64_t cycles, begin_ns, end_ns;
 };
 
 enum { PRIMITIVE_UNROLL = 8, PRIMITIVE_WAVE = 32 }; /* PRIMITIVE_WAVE: lanes of a warp; groups are parts of a warp */
@@ -237,9 +237,7 @@ LOOM_FN void primitives_part(struct loom_ctx *c, const struct primitives_head *h
 	struct primitives_record *own = primitives_record(c);
 	if (c->lane == 0)
 		loom_store_relaxed_dev(&own->slowest, (uint64_t)0);
-	if (h->operation == PRIMITIVE_GRID)
-		primitives_sync_grid(c, over); /* all workers start at the same time */
-	loom_barrier_lanes(c);
+	primitives_sync_grid(c, over); /* so that the chains of all workers run at the same time */
 	uint64_t begin = loom_clock_ns(c), cycles = primitives_chain(c, h, over);
 	if (c->lane % PRIMITIVE_WAVE == 0) { /* the first lane of a warp takes part in all operations */
 		uint64_t seen = loom_load_relaxed_dev(&own->slowest);
@@ -248,7 +246,8 @@ LOOM_FN void primitives_part(struct loom_ctx *c, const struct primitives_head *h
 	}
 	loom_barrier_lanes(c);
 	if (c->lane == 0) {
-		time->ns = loom_clock_ns(c) - begin;
+		time->begin_ns = begin;
+		time->end_ns = loom_clock_ns(c);
 		time->cycles = loom_load_relaxed_dev(&own->slowest);
 	}
 }

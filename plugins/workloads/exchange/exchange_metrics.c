@@ -10,8 +10,9 @@
  * up to one core's worth:
  *     overlap = sum over devices of min(W, work - K * (T - W)) / sum of W,    each term at least 0
  *
- * The polls of a waiter are not work, but take CPU time from it. Warps of a GPU have no CPU time, so with a GPU
- * neither work nor overlap is reported. */
+ * The polls of a waiter are not work, but take CPU time from it. Warps of a GPU have no CPU time, so with a GPU no work
+ * is reported, and its overlap is the share of W in which another worker of the device computes: the paper calls time
+ * unnecessary waiting if no task is active in it (6.2). */
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -65,25 +66,43 @@ static struct total add_up(const struct loom_device_shape *shape, const struct l
 	return t;
 }
 
+/* What workers of a device do: wait; compute, which is the time between waits; or either. */
+enum doing { WAITING, COMPUTING, BOTH };
+
+/* Returns the time in which at least one worker of the device does this. `list` has room for all intervals. */
+static double time_of(const struct loom_device_shape *shape, const struct loom_view *view, enum doing doing,
+		      struct ex_interval *list)
+{
+	uint64_t n = 0;
+	for (uint32_t w = shape->first_worker; w < shape->first_worker + shape->workers; w++) {
+		const struct ex_log *log = view->worker[w];
+		uint64_t from = log->begin_ns;
+		for (uint64_t i = 0; i < ex_logged(log) && doing != BOTH; i++) {
+			list[n++] = doing == WAITING ? log->wait[i]
+						     : (struct ex_interval){from, log->wait[i].begin_ns};
+			from = log->wait[i].end_ns;
+		}
+		if (doing != WAITING && log->end_ns)
+			list[n++] = (struct ex_interval){from, log->end_ns};
+	}
+	return (double)covered(list, n);
+}
+
 /* Adds to *waiting the time in which at least one worker of the device waits. Adds to *overlapped the part of this
  * time that work hides at least. Returns 0 or LOOM_ENOMEM. */
 static int device_overlap(const struct loom_device_shape *shape, const struct loom_view *view,
 			  const struct total *t, double cores, double *waiting, double *overlapped)
 {
-	struct ex_interval *all = calloc(t->waits + 1, sizeof(*all));
-	uint64_t at = 0;
-	if (!all)
+	struct ex_interval *list = calloc(t->waits + shape->workers, sizeof(*list));
+	if (!list)
 		return LOOM_ENOMEM;
-	for (uint32_t w = shape->first_worker; w < shape->first_worker + shape->workers; w++) {
-		const struct ex_log *log = view->worker[w];
-		for (uint64_t i = 0; i < ex_logged(log); i++)
-			all[at++] = log->wait[i];
-	}
-	double in_wait = (double)covered(all, at), total = t->waits ? (double)(t->end_ns - t->begin_ns) : 0;
-	double work = (double)t->work_ns - cores * (total - in_wait);
-	free(all);
+	double in_wait = time_of(shape, view, WAITING, list), total = t->waits ? (double)(t->end_ns - t->begin_ns) : 0;
+	double hidden = (double)t->work_ns - cores * (total - in_wait);
+	if (shape->kind == LOOM_ON_GPU) /* what is in both unions */
+		hidden = in_wait + time_of(shape, view, COMPUTING, list) - time_of(shape, view, BOTH, list);
+	free(list);
 	*waiting += in_wait;
-	*overlapped += work < 0 ? 0 : work > in_wait ? in_wait : work;
+	*overlapped += hidden < 0 ? 0 : hidden > in_wait ? in_wait : hidden;
 	return 0;
 }
 
@@ -125,6 +144,6 @@ void ex_metrics(struct ex *x, const struct loom_view *view)
 	if (x->o->times)
 		ex_times(x, view);
 	/* If some waits are not in the log, the overlap would be wrong. */
-	if (!rc && !gpu && !sum.lost && waiting > 0)
+	if (!rc && !sum.lost && waiting > 0)
 		x->host->metric(x->host, x->report, "overlap", "share", LOOM_BETTER_MORE, overlapped / waiting);
 }

@@ -258,6 +258,10 @@ void request_job_arm(struct request_job *j, const struct loom_layout *layout, co
 
 static int check_victim(const struct request_job *j, const struct request_victim_run *r, struct loom_error *err)
 {
+	if (r->failed == ENOENT && *j->runs.package)
+		return LOOM_FAIL(j->host, err, LOOM_EUNAVAIL,
+				 "%s: victim = %s is not installed: install the package '%s', or set `victim` to another one",
+				 j->name, j->opts->victim, j->runs.package);
 	if (r->failed)
 		return LOOM_FAIL(j->host, err, LOOM_EUNAVAIL,
 				 "%s: cannot run the victim '%s': %s%s", j->name, j->runs.command, strerror(r->failed),
@@ -273,9 +277,6 @@ static int check_victim(const struct request_job *j, const struct request_victim
 	if (WEXITSTATUS(r->status))
 		return LOOM_FAIL(j->host, err, LOOM_EWRONG, "%s: the victim '%s' failed with exit code %d%s%s", j->name,
 				 j->runs.command, WEXITSTATUS(r->status), *r->complaint ? ": " : "", r->complaint);
-	if (j->runs.rate && !(r->rate > 0))
-		return LOOM_FAIL(j->host, err, LOOM_EUNAVAIL, "%s: the victim '%s' prints no rate behind '%s'", j->name,
-				 j->runs.command, j->runs.rate);
 	if (j->opts->victim_counters && !r->counted)
 		return LOOM_FAIL(j->host, err, LOOM_EUNAVAIL, "%s: the victim '%s' was not counted", j->name,
 				 j->runs.command);

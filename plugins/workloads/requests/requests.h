@@ -28,10 +28,10 @@ struct request_opts {
 #define REQUEST_ROWS(S)                                                                                \
 	REQUEST_ROW(S, victim, LOOM_OPT_STR, "", \
 			 "A command that runs beside the workers twice per sample, without and with requests, to " \
-			 "compare its speed. Blanks separate its arguments. Empty: none. Or a name: @openssl, @7z, " \
-			 "@sysbench, @stress-ng and @gzip run these programs, if they are installed, with work for about a " \
-			 "second on all its cores; @memory misses caches, and threads of @barrier wait for each other: both " \
-			 "are built in; @idle: none.", \
+			 "compare its speed. Blanks separate its arguments. Empty: none. Or a name: @x264, @vips, " \
+			 "@openssl and @gzip run these programs, if they are installed, with work for at most a second; " \
+			 "@memory misses caches, and threads of @barrier wait for each other: both are built in; @idle: " \
+			 "none.", \
 			 .flags = LOOM_OPT_TRUST, .section = "workload.requests"), \
 	REQUEST_ROW(S, victim_cores, LOOM_OPT_CPUS, "", \
 			 "Cores that the victim may use. Empty: all.", .min = 0, .section = "workload.requests"), \
@@ -65,7 +65,8 @@ enum request_built_in { REQUEST_COMMAND, REQUEST_MEMORY, REQUEST_BARRIER };
 /* What the option `victim` means on this machine. */
 struct request_victim {
 	char command[4096]; /* "": no victim */
-	const char *rate;   /* text before the rate in the victim's output; NULL: no such text */
+	const char *package; /* package of Debian that has the program; "": not known */
+	const char *header;  /* the start of its standard input, which `input_mib` of text follow */
 	uint32_t cores, input_mib;
 	enum request_built_in built_in;
 	uint64_t built_in_ns; /* how long a victim that is built in runs */
@@ -134,8 +135,7 @@ int request_job_report(struct request_job *j, struct loom_report *report, struct
 /* victims.c */
 int request_victim_check(const struct loom_host *host, const char *victim, struct loom_error *err);
 void request_victim_set(const char *victim, uint32_t cores, uint64_t duration, struct request_victim *out);
-double request_victim_rate(const char *text, const char *mark); /* 0: there is no rate */
-int request_victim_input(uint32_t mib);				 /* returns a file of text, or -1 and errno */
+int request_victim_input(const char *header, uint32_t mib); /* returns a file, or -1 and errno */
 int request_victim_run_built_in(const struct request_victim *v, double *rate);
 /* victim_counters.c. request_counters_open() opens all counters and returns 0, or opens none and returns an errno.
  * The counters count a process, and the processes that it starts afterwards. */

@@ -52,17 +52,11 @@ static void read_complaint(int fd, struct request_victim_run *run)
 			*c = ' ';
 }
 
-/* Reads the victim's rate from its output: after the text v->rate, as openssl prints it, or from the last line that
- * starts a JSON object. */
-static void read_figures(int fd, const struct request_victim *v, struct request_victim_run *run)
+/* Reads the victim's rate from its output: as openssl prints it, or from the last line that starts a JSON object. */
+static void read_figures(int fd, const char *command, struct request_victim_run *run)
 {
 	char text[8192];
-	const char *command = v->command;
 	read_end(fd, text, sizeof(text));
-	if (v->rate) {
-		run->rate = request_victim_rate(text, v->rate);
-		return;
-	}
 	if (strstr(command, "openssl speed")) {
 		run->rate = openssl_rate(text);
 		return;
@@ -162,7 +156,7 @@ void request_run_victim(struct request_job *j, struct request_victim_run *run)
 		return;
 	struct child_program program = {.path = path,
 					.argv = argv,
-					.in = loom_fd(v->input_mib ? request_victim_input(v->input_mib)
+					.in = loom_fd(v->input_mib ? request_victim_input(v->header, v->input_mib)
 								   : open("/dev/null", O_RDONLY | O_CLOEXEC)),
 					.out = loom_fd(memfd_create("victim", MFD_CLOEXEC)),
 					.err = loom_fd(memfd_create("victim", MFD_CLOEXEC)),
@@ -200,7 +194,7 @@ void request_run_victim(struct request_job *j, struct request_victim_run *run)
 	if (v->built_in)
 		run->rate = b->rate;
 	else
-		read_figures(program.out, v, run);
+		read_figures(program.out, v->command, run);
 	read_complaint(program.err, run);
 end:
 	if (b != MAP_FAILED)
