@@ -11,7 +11,6 @@
 #include "rig/rig.h"
 #include "lib/align.h"
 
-#define QOS_RIG_WORKERS 8u
 #define QOS_RIG_MEMORY (16u << 20)
 
 struct qos_rig {

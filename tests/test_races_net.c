@@ -53,7 +53,6 @@ __attribute__((no_sanitize("thread"))) static uint64_t marked_get(const uint64_t
 		mark_;                                                                                                 \
 	}))
 
-#define NIC_COUNTS_HERE
 #include "../plugins/trigger_common/nic/bell.h"
 #include "../plugins/trigger_common/nic/nic.dev.h"
 #include "../plugins/trigger_nic/trigger_counter.dev.h"

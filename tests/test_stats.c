@@ -13,7 +13,6 @@
 
 #include "tables/stats.h"
 
-
 /* Returns 1 if two numbers differ by at most one part in 10^9, or are the same infinity. Otherwise prints them. */
 static int is_near(double got, double want, const char *what, size_t row)
 {

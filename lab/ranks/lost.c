@@ -2,7 +2,6 @@
 /* The end of a rank whose launcher has ended: the hub, or the daemon of a launcher with PMIx. */
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,13 +13,13 @@
 void loom__boot_say_lost(uint32_t rank)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static bool said;
+	static int said;
 	char line[120];
 	int n = snprintf(line, sizeof(line), "gpuloom: error: rank %u ends: the launcher of the job has ended\n", rank);
 	pthread_mutex_lock(&lock);
 	if (!said)
 		(void)!write(STDERR_FILENO, line, (size_t)n);
-	said = true;
+	said = 1;
 	pthread_mutex_unlock(&lock);
 }
 

@@ -48,7 +48,7 @@ const struct loom__usage loom__explore_usage = {
     .notes =
 	"A plug-in runs in small jobs for its kind: schedulers, detectors, barriers, sync plug-ins and workloads of\n"
 	"tasks. It needs device code for GPUs, and the machine a C++ compiler.\n"
-	"Exit: 0 nothing found, 2 usage, 3 found, 4 cannot be explored here, 130 interrupted.\n",
+	"Exit: 0 nothing found, 2 usage or an error of the compiler, 3 found, 4 cannot be explored here, 130 interrupted.\n",
     .options = options,
     .examples = "explore ./sched_mine.so --seeds 10000\ta plug-in of your own\n"
 		"explore ./sched_mine.so --replay 42\tone schedule again\n"

@@ -488,7 +488,6 @@ LOOM_FN void loom_gpu_part(struct loom_ctx *c)
 	loom_store_relaxed_dev(&g->ctl.phase, LOOM_GPU_NO_PHASE);
 }
 
-
 LOOM_FN void loom_gpu_arrive(struct loom_ctx *c, uint32_t ready)
 {
 	struct loom_gpu_gate *g = loom_gpu.gate;
