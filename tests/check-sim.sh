@@ -94,7 +94,7 @@ ranks() {
 		--set workload.jacobi2d.sweeps=5
 	expect 2 'make no square grid' "$G" run conf/jacobi2d.ini -n 2 --set run.devices=sim:0 --set workload.jacobi2d.local=12
 	expect 2 'without a launcher' env PMI_SIZE=2 "$G" run conf/pingpong.ini --set run.devices=sim:0
-	expect 0 'gputn, 4000ns .*us' "$G" run conf/sim/figure-08.ini --set sweep.workload.pingpong.compute=4000ns \
+	expect 0 'gputn, 4000ns .*us' "$G" run conf/sim/figure-08.ini --set sweep.workload.pingpong.compute=3000ns,4000ns \
 		--json "$tmp/f8.jsonl" --set sweep.report="$tmp/f8.svg" # a sweep over triggers, of two ranks each
 	expect 2 'comparisons have one rank' "$G" compare conf/sim/gputn-paper.ini --vary trigger.use=gputn,gds
 	expect 2 'ranks is 1 to 1024 where ranks are processes' "$G" run conf/pingpong.ini --set run.ranks=2000
