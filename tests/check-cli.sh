@@ -201,7 +201,7 @@ completes 'scheduler.use=mgws,static' scheduler.use=mgws,st compare x.ini --vary
 completes 'cpu_seconds' cpu compare x.ini --metric
 completes 'seconds' sec report tests/data/result.json --metric
 completes '12a 12b' 12 papers wic
-completes 'table-3' tab papers gputn
+completes 'table-1 table-3' tab papers gputn
 completes '--quiet' --q run x.ini --no-sweep
 expect 2 'devices' "$G" run conf/memset.ini --set run.devices=
 # The fixtures have the name term_NAME in their descriptors, and the name of a plug-in must match its file's name.

@@ -112,7 +112,7 @@ static void fill(void)
 	struct loom_allreduce *a = &s->sum[1];
 	a->algorithm = LOOM_ALLREDUCE_PULL;
 	a->group = 1;
-	a->slice = test.slice;
+	a->slice = test.slice, a->share = 1;
 	a->floats = test.slice * test.workers;
 	a->cycle = 1;
 	CU_ASSERT_FATAL(a->floats >= (uint64_t)test.rows * s->layer[1].cols && a->floats * 4 <= sizeof(global));
