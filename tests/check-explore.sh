@@ -37,6 +37,7 @@ done <<'END'
 term_weak race:.*end of a task
 term_early too early|race:
 sched_weak race:.*sched_weak.dev.h:[0-9]
+sched_uncounted race:|too early
 barrier_weak race:
 sync_weak race:
 END

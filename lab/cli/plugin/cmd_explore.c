@@ -73,14 +73,10 @@ static const char *const common[] = {"transport.use=host", "device.sim.workers=3
 static const char *const on_two[] = {"run.devices=sim:0 sim:1", "device.sim.workers=2", NULL};
 static const char *const spawn[] = {"run.workload=fib", "workload.fib.n=5", "scheduler.use=mgws",
 				    "termination.use=counter", NULL};
-static const char *const flat[] = {"run.workload=synthetic",
-				   "workload.synthetic.tasks=6",
-				   "workload.synthetic.depth=2",
-				   "workload.synthetic.length=1",
-				   "scheduler.use=counter",
-				   "termination.use=counter",
-				   NULL};
+static const char *const flat[] = {"run.workload=synthetic", "workload.synthetic.tasks=6", "workload.synthetic.depth=2",
+				   "workload.synthetic.length=1", "scheduler.use=counter", "termination.use=counter", NULL};
 static const char *const hcounter[] = {"termination.use=hcounter", NULL};
+static const char *const tree[] = {"termination.use=tree", NULL}; /* it needs the schedulers' counts of stolen tasks */
 static const char *const reduce[] = {"run.workload=reduce", "workload.reduce.floats=64", "workload.reduce.rounds=3",
 				     NULL};
 static const char *const rounds[] = {"run.workload=barrier",          "workload.barrier.few=2",
@@ -97,7 +93,7 @@ static const struct setup {
 	const char *const *list[3];
 } setups[] = {
     {LOOM_SCHED, {spawn}},        {LOOM_SCHED, {spawn, on_two, hcounter}},
-    {LOOM_SCHED, {flat, on_two}}, {LOOM_TERM, {spawn}},
+    {LOOM_SCHED, {flat, on_two, tree}}, {LOOM_TERM, {spawn}},
     {LOOM_TERM, {flat, on_two}},  {LOOM_BARRIER, {reduce, on_two}},
     {LOOM_BARRIER, {rounds}},     {LOOM_BARRIER, {rounds, on_two}},
     {LOOM_SYNC, {items, on_two}}, {LOOM_SYNC, {stencil, on_two}},
