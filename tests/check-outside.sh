@@ -43,4 +43,6 @@ cd "$out/device-far" || exit 1
 for job in contains fib memset barrier; do
 	expect 0 'verified' gpuloom run $job device_far.ini --samples 2 --set transport.use=host
 done
+# Each device keeps the struct loom_launch of its own that it got for the probe.
+expect 0 'verified' gpuloom run fib device_far.ini --samples 2 --set run.devices='./device_far.so:0 ./device_far.so:1 cpu:0'
 finish

@@ -31,9 +31,8 @@ static int probe_once(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 {
 	struct loom_probe *p = loom__host_at(s, LOOM_REF(segment, 0));
 	*p = (struct loom_probe){.a = a, .b = b, .noncoherent = s->layout.noncoherent};
-	loom_ref none[LOOM_KINDS_MAX] = {0};
-	uint64_t no_bytes[LOOM_KINDS_MAX] = {0};
-	struct loom_launch launch = {.size = sizeof(launch),
+	static const uint64_t none[LOOM_KINDS_MAX]; /* addresses and sizes of blocks that there are not */
+	struct loom_launch each[LOOM_MAX_DEVICES], launch = {.size = sizeof(launch),
 				     .entry = LOOM_ENTRY_PROBE,
 				     .layout = &s->layout,
 				     .segment = s->memory.segment,
@@ -44,13 +43,14 @@ static int probe_once(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 				     .global = none,
 				     .on_device = none,
 				     .registry = none,
-				     .local_bytes = no_bytes};
+				     .local_bytes = none};
 	loom__sample_reset(s);
 	int rc = loom__images_copy(s, 1, err);
 	uint32_t started = 0;
 	for (; !rc && started < s->layout.devices; started += !rc) {
-		launch.device = started;
-		rc = s->device[started].ops->launch(s->device[started].self, &launch, err);
+		each[started] = launch; /* a device may read its own until retire() has returned */
+		each[started].device = started;
+		rc = s->device[started].ops->launch(s->device[started].self, &each[started], err);
 	}
 	rc = rc ? rc : loom__sample_begin(s, 0, timeout_ns, err);
 	rc = rc ? rc : loom__sample_end(s, UINT64_MAX, err);
