@@ -420,16 +420,16 @@ void loom_comm_close(struct loom_comm *m)
 static const char *describe(uint64_t code, char text[80])
 {
 	static const char *const whats[] = {"allreduce", "reduce_scatter", "allgather", "broadcast", "barrier"};
-	static const char *const types[] = {"float", "bfloat16", "half", "int32"}, *const ops[] = {"sum", "maximum"};
+	static const char *const types[] = {"float", "bfloat16", "half", "int32"}, *const ops[] = {", sum", ", maximum"};
 	uint32_t what = code & 7;
 	if (what >= LOOM_COMM_BARRIER)
 		return whats[LOOM_COMM_BARRIER];
 	int n =
-	    snprintf(text, 80, "%s of %llu x %s", whats[what], (unsigned long long)(code >> 10), types[code >> 3 & 3]);
+	    snprintf(text, 80, "%s of %llu x %s", whats[what], (unsigned long long)(code >> LOOM_COMM_CODE_COUNT), types[code >> 3 & 3]);
 	if (what == LOOM_COMM_BROADCAST)
-		snprintf(text + n, (size_t)(80 - n), " from rank %u", (unsigned)(code >> 6 & 15));
-	else if (what != LOOM_COMM_ALLGATHER)
-		snprintf(text + n, (size_t)(80 - n), ", %s", ops[code >> 5 & 1]);
+		n += snprintf(text + n, (size_t)(80 - n), " from rank %u", (unsigned)(code >> 6 & 15));
+	snprintf(text + n, (size_t)(80 - n), "%s (pulls = %u)", what < LOOM_COMM_ALLGATHER ? ops[code >> 5 & 1] : "",
+		 (unsigned)(code >> 10 & 3));
 	return text;
 }
 
@@ -552,7 +552,7 @@ struct job {
 	const struct loom_comm_view *view;
 	const struct loom_comm_call *call;
 	struct loom_comm_piece piece;
-	uint64_t round;
+	uint64_t round, buffered; /* as in struct loom_comm_track */
 	uint32_t phase; /* 0: stage; 1, 2: fetch */
 	uint32_t tasks;
 	uint32_t done[TASKS]; /* [task]; 1: the task has ended */
@@ -561,9 +561,9 @@ struct job {
 static void do_part(struct job *j, uint32_t part)
 {
 	if (j->phase)
-		loom_comm_fetch(j->view, j->call, j->piece, 0, j->round, j->phase, part, j->tasks);
+		loom_comm_fetch(j->view, j->call, j->piece, 0, j->buffered, j->phase, part, j->tasks);
 	else
-		loom_comm_stage(j->view, j->call, j->piece, 0, j->round, part, j->tasks);
+		loom_comm_stage(j->view, j->call, j->piece, 0, j->buffered, part, j->tasks);
 	/* Release: pairs with the acquire in do_phase(). */
 	__atomic_store_n(&j->done[part], 1u, __ATOMIC_RELEASE);
 }
@@ -607,17 +607,18 @@ static int call_helped(struct loom_comm *m, const struct loom_comm_call *call, u
 		struct job j = {.view = v,
 				.call = call,
 				.piece = {at, bytes - at < most ? bytes - at : most},
-				.round = ++own->round};
+				.round = ++own->round,
+				.buffered = ++own->buffered};
 		w = (struct loom_comm_wait){.code = w.code, .round = j.round};
 		do_phase(m, &j, 0);
-		loom_comm_meet(v, &w, &all, 0, 2 * j.round + 1);
+		if (loom_comm_meet(v, &w, &all, 0, 2 * j.round + 1))
+			break;
 		do_phase(m, &j, 1);
-		if (!loom_comm_is_parted(v, call))
-			continue;
-		loom_comm_meet(v, &w, &all, 0, 2 * j.round + 2);
-		do_phase(m, &j, 2);
+		if (loom_comm_is_parted(v, call) && !loom_comm_meet(v, &w, &all, 0, 2 * j.round + 2))
+			do_phase(m, &j, 2);
 	}
 	own->layout = 1;
+	own->failed = w.failed;
 	if (w.failed)
 		m->words->failed = 1;
 	return (int)(int64_t)w.failed;
@@ -628,7 +629,7 @@ static int call_cpu(struct loom_comm *m, struct loom_comm_call *call, uint64_t b
 	int sums = call->what == LOOM_COMM_ALLREDUCE, whole = sums && m->view.ranks > 2 && bytes <= CPU_WHOLE;
 	if (!call->chosen)
 		call->pulls = bytes <= (sums ? CPU_MARKED_SUM : CPU_MARKED) ? 0 : whole ? 2 : 1;
-	int rc = m->helps && call->pulls == 1 && m->view.ranks > 1 ? call_helped(m, call, bytes) :
+	int rc = m->helps && call->pulls == 1 && bytes && m->view.ranks > 1 ? call_helped(m, call, bytes) :
 								loom_comm_block(&m->view, call, 0, 0, 1);
 	return rc ? failure(m, err) : 0;
 }

@@ -67,7 +67,7 @@ spoil 'a lane ends without a check for fires' shipped trigger_peer.dev.h peer_se
 	'loom_cas_acq_rel_dev(&k->work, &work, (uint64_t)0)' '(loom_exchange_acq_rel_dev(&k->work, (uint64_t)0), 1)'
 spoil 'a lane runs what another lane has taken' shipped trigger_peer.dev.h peer_add 'k->taken = taken;' ';'
 spoil 'a rank does not wait for a piece' shipped collective.h loom_comm_meet 'loom_load_relaxed_sys(flag) < value' '0'
-spoil 'a buffer has two places' shipped collective.h loom_comm_pushed 'parted ? 0 : *round' '0'
+spoil 'a buffer has two places' shipped collective.h loom_comm_pushed 'parted ? 0 : ++w->buffered' '0'
 spoil 'there is one set of slots' shipped allreduce.dev.h loom_allreduce_slots 'round & 1' '0'
 spoil 'a rank pulls without waiting' shipped allreduce.dev.h loom_allreduce_direct 'step > 0' 'step > 1'
 spoil 'a rank writes its input while it is read' shipped allreduce.dev.h loom_allreduce_direct \
@@ -75,7 +75,8 @@ spoil 'a rank writes its input while it is read' shipped allreduce.dev.h loom_al
 	'step == 2 || loom_allreduce_await_signals(c, a, step - 1, at->round + step, wait)'
 spoil 'a rank stores while others load' shipped collective.h loom_comm_some 'before && before != layout' '0'
 spoil 'a rank copies sums without waiting' shipped collective.h loom_comm_pushed \
-	'failed |= loom_comm_meet(v, w, t, track, 2 * *round + 2)' '0'
+	'loom_comm_meet(v, w, t, track, 2 * *round + 2)' '0'
+spoil 'marked words free a buffer' shipped collective.h loom_comm_some '!bytes || call->pulls' '1'
 spoil 'a rank does not wait for the words of one rank' shipped collective.h loom_comm_load 'u[k].word[1] < least' '0'
 spoil 'no lock among the workers of a device' shipped after.h loom_last_noncoherent \
 	'loom_cas_acq_rel_dev(lock, &open, 1u)' '1'

@@ -22,13 +22,14 @@ static struct {
 	struct loom_comm_unit memory[COMM_RANKS][256];
 } comm;
 
-/* The calls of a schedule: each algorithm of an allreduce twice in a row, and after another one. */
+/* The calls of a schedule: each algorithm of an allreduce twice in a row, after another one, and after marked words. */
+enum { COMM_SUM = LOOM_COMM_ALLREDUCE };
 static const struct {
 	uint32_t what, pulls, root, count;
-} comm_calls[] = {{LOOM_COMM_ALLREDUCE, 2, 0, 26}, {LOOM_COMM_ALLREDUCE, 1, 0, 32},  {LOOM_COMM_ALLREDUCE, 2, 0, 26},
-		  {LOOM_COMM_ALLREDUCE, 2, 0, 16}, {LOOM_COMM_ALLREDUCE, 3, 0, 32},  {LOOM_COMM_ALLREDUCE, 3, 0, 25},
-		  {LOOM_COMM_ALLREDUCE, 1, 0, 16}, {LOOM_COMM_ALLREDUCE, 3, 0, 16},  {LOOM_COMM_ALLREDUCE, 0, 0, 32},
-		  {LOOM_COMM_BROADCAST, 0, 1, 4},  {LOOM_COMM_ALLGATHER, 1, 0, 6},   {LOOM_COMM_BARRIER, 0, 0, 0},
+} comm_calls[] = {{COMM_SUM, 2, 0, 26}, {COMM_SUM, 1, 0, 32}, {COMM_SUM, 0, 0, 8}, {COMM_SUM, 1, 0, 16}, {COMM_SUM, 2, 0, 26},
+		  {COMM_SUM, 0, 0, 8}, {COMM_SUM, 2, 0, 16}, {COMM_SUM, 3, 0, 32}, {COMM_SUM, 3, 0, 25}, {COMM_SUM, 1, 0, 16},
+		  {COMM_SUM, 0, 0, 8}, {COMM_SUM, 3, 0, 16}, {LOOM_COMM_ALLGATHER, 1, 0, 6}, {COMM_SUM, 0, 0, 8}, {COMM_SUM, 3, 0, 16},
+		  {COMM_SUM, 0, 0, 32}, {LOOM_COMM_BROADCAST, 0, 1, 4}, {COMM_SUM, 2, 0, 9}, {LOOM_COMM_BARRIER, 0, 0, 0},
 		  {LOOM_COMM_REDUCE_SCATTER, 0, 0, 5}};
 
 static uint32_t comm_value(uint32_t rank, uint32_t call, uint32_t i)
@@ -55,15 +56,8 @@ static void comm_body(uint32_t fiber)
 	for (uint32_t k = 0; k < sizeof(comm_calls) / sizeof(comm_calls[0]); k++) {
 		uint32_t count = comm_calls[k].count,
 			 several = comm_calls[k].what == LOOM_COMM_ALLGATHER ? comm.ranks : 1;
-		const struct loom_comm_call call = {comm_calls[k].what,
-						    LOOM_COMM_INT32,
-						    LOOM_COMM_SUM,
-						    comm_calls[k].root,
-						    in,
-						    out,
-						    count,
-						    comm_calls[k].pulls,
-						    0};
+		const struct loom_comm_call call = {.what = comm_calls[k].what, .type = LOOM_COMM_INT32, .root = comm_calls[k].root,
+						    .in = in, .out = out, .count = count, .pulls = comm_calls[k].pulls};
 		for (uint32_t i = lane; i < COMM_VECTOR; i += comm.lanes)
 			in[i] = comm_value(rank, k, i);
 		LOOM_COMM_SYNC();
@@ -80,13 +74,8 @@ static void comm_begin(uint32_t ranks, uint32_t lanes)
 	comm.ranks = ranks;
 	comm.lanes = lanes;
 	for (uint32_t r = 0; r < ranks; r++) {
-		comm.view[r] = (struct loom_comm_view){.rank = r,
-						       .ranks = ranks,
-						       .tracks = 1,
-						       .slot = COMM_SLOT,
-						       .share = COMM_SHARE,
-						       .timeout_ns = 1ull << 60,
-						       .words = &comm.words[r]};
+		comm.view[r] = (struct loom_comm_view){.rank = r, .ranks = ranks, .tracks = 1, .slot = COMM_SLOT, .share = COMM_SHARE,
+						       .timeout_ns = 1ull << 60, .words = &comm.words[r]};
 		for (uint32_t other = 0; other < ranks; other++)
 			comm.view[r].memory[other] = (char *)comm.memory[other];
 		if (loom_comm_bytes(&comm.view[r]) > sizeof(comm.memory[r]))

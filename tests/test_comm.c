@@ -29,6 +29,7 @@ enum { MOST = 8, TRACKS = 4, ROOM = 1024 };
 struct meeting {
 	pthread_barrier_t all;
 	char given[MOST][ROOM];
+	uint32_t gave_up; /* number of times that rank 0 has given up */
 };
 
 struct rank {
@@ -305,8 +306,7 @@ static void turns(struct rank *r)
 		return;
 	for (int n = 0; n < 300; n++) {
 		uint64_t x = xorshift(&state);
-		struct loom_comm_call call = {.what = (uint32_t)(x % 4),
-					      .root = (uint32_t)(x >> 8) % r->ranks.ranks,
+		struct loom_comm_call call = {.what = (uint32_t)(x % 4), .root = (uint32_t)(x >> 8) % r->ranks.ranks,
 					      .count = x >> 16 & (n % 5 ? 0x3ff : 0x3fff)};
 		if ((uint32_t)n % r->ranks.ranks == r->ranks.rank)
 			usleep(200);
@@ -334,11 +334,8 @@ static void *use_track(void *arg)
 	uint64_t state = 0x9e3779b97f4a7c15ull + u->track;
 	for (int n = 0; n < 200; n++) {
 		uint64_t x = xorshift(&state);
-		struct loom_comm_call call = {.what = (uint32_t)(x % 4),
-					      .type = (uint32_t)(x >> 4) % 4,
-					      .root = (uint32_t)(x >> 8) % u->r->ranks.ranks,
-					      .pulls = (uint32_t)(x >> 12) % 4,
-					      .count = x >> 16 & 0x1fff};
+		struct loom_comm_call call = {.what = (uint32_t)(x % 4), .type = (uint32_t)(x >> 4) % 4, .pulls = (uint32_t)(x >> 12) % 4,
+					      .root = (uint32_t)(x >> 8) % u->r->ranks.ranks, .count = x >> 16 & 0x1fff};
 		one_call(u->r, call, x >> 40 & 1, 0, BY_TRACK, u->track);
 	}
 	return NULL;
@@ -479,6 +476,8 @@ static void is_late(struct rank *r)
 		return;
 	EXPECT(r, !sum(r));
 	if (r->ranks.rank == 0) {
+		struct loom_comm_call barrier = {.what = LOOM_COMM_BARRIER, .chosen = 1, .pulls = 1};
+		EXPECT(r, on_gpu() || loom_comm_call(r->comm, &barrier, NULL, &r->err) == LOOM_ETIMEDOUT);
 		EXPECT(r, sum(r) == LOOM_ETIMEDOUT && strstr(r->err.text, "rank 0 has waited 0.3 s for rank 1"));
 		EXPECT(r, sum(r) == LOOM_ETIMEDOUT);
 	}
@@ -486,9 +485,38 @@ static void is_late(struct rank *r)
 	close_rank(r);
 }
 
+/* Rank 0 does not wait until the last rank comes. Its later calls send nothing, and no other rank gets a wrong result. */
+static void gives_up(struct rank *r)
+{
+	uint32_t rank = r->ranks.rank, ranks = r->ranks.ranks;
+	int32_t x[100], failed = 0;
+	struct loom_comm_call call = {.type = LOOM_COMM_INT32, .in = x, .out = x, .count = COUNT(x), .chosen = 1};
+	struct loom_comm_view view;
+	for (uint32_t n = 0; n < 16; n++) {
+		if (open_rank(r, rank ? "60s" : "50ms"))
+			return;
+		loom_comm_view(r->comm, &view);
+		for (uint32_t k = 0; k < 4; k++) {
+			for (uint32_t i = 0; i < COUNT(x); i++)
+				x[i] = (int32_t)(i + k);
+			while (k == 1 && rank == ranks - 1 && __atomic_load_n(&r->meeting->gave_up, __ATOMIC_ACQUIRE) == n)
+				usleep(1000);
+			call.pulls = (k ? n : n / 4) % 4;
+			failed = n < 12 ? loom_comm_block(&view, &call, 0, 0, 1) : loom_comm_call(r->comm, &call, NULL, &r->err);
+			for (uint32_t i = 0; i < COUNT(x) && !failed; i++)
+				EXPECT(r, x[i] == (int32_t)(ranks * (i + k)));
+		}
+		EXPECT(r, failed);
+		__atomic_fetch_add(&r->meeting->gave_up, rank == 0, __ATOMIC_RELEASE);
+		close_rank(r);
+	}
+}
+
 TEST(a_rank_is_late)
 {
 	in_ranks(2, is_late);
+	for (uint32_t ranks = 2; ranks <= 3 && !on_gpu(); ranks++)
+		in_ranks(ranks, gives_up);
 }
 
 static void *stop_soon(void *arg)
@@ -598,23 +626,13 @@ static const struct {
     {{.count = 1000}, {.count = 400000}, "1000 x", "400000"}, /* other numbers of rounds */
     {{.count = 9}, {.count = 9, .op = LOOM_COMM_MAX}, "float, sum", "float, maximum"},
     {{.count = 999}, {.count = 999, .type = LOOM_COMM_INT32}, "999 x float", "999 x int32"},
-    {{.what = LOOM_COMM_BROADCAST, .count = 3},
-     {.what = LOOM_COMM_BROADCAST, .count = 3, .root = 1},
-     "rank 0",
-     "rank 1"},
-    {{.what = LOOM_COMM_BROADCAST, .count = 3, .root = 1},
-     {.what = LOOM_COMM_BROADCAST, .count = 3},
-     "rank 1",
-     "rank 0"},
-    {{.what = LOOM_COMM_BROADCAST, .count = 999},
-     {.what = LOOM_COMM_BROADCAST, .count = 999, .root = 1},
-     "rank 0",
-     "rank 1"},
+    {{.what = LOOM_COMM_BROADCAST, .count = 3}, {.what = LOOM_COMM_BROADCAST, .count = 3, .root = 1}, "rank 0", "rank 1"},
+    {{.what = LOOM_COMM_BROADCAST, .count = 3, .root = 1}, {.what = LOOM_COMM_BROADCAST, .count = 3}, "rank 1", "rank 0"},
+    {{.what = LOOM_COMM_BROADCAST, .count = 999}, {.what = LOOM_COMM_BROADCAST, .count = 999, .root = 1}, "rank 0", "rank 1"},
+    {{.count = 99, .chosen = 1, .pulls = 3}, {.count = 99, .chosen = 1, .pulls = 2}, "pulls = 3", "pulls = 2"},
+    {{.what = LOOM_COMM_ALLGATHER, .count = 9, .chosen = 1}, {.what = LOOM_COMM_ALLGATHER, .count = 9, .chosen = 1, .pulls = 1}, "= 0", "= 1"},
     {{.what = LOOM_COMM_ALLGATHER, .count = 6}, {.count = 6}, "allgather of 6 x float", "allreduce of 6 x float"},
-    {{.what = LOOM_COMM_BARRIER},
-     {.what = LOOM_COMM_REDUCE_SCATTER, .count = 6},
-     "barrier",
-     "reduce_scatter of 6 x float"},
+    {{.what = LOOM_COMM_BARRIER}, {.what = LOOM_COMM_REDUCE_SCATTER, .count = 6}, "barrier", "reduce_scatter of 6 x float"},
 };
 
 static void differ(struct rank *r)
@@ -626,8 +644,7 @@ static void differ(struct rank *r)
 	for (size_t i = 0; i < COUNT(unequal); i++) {
 		int is_last = r->ranks.rank == last;
 		struct loom_comm_call call = is_last ? unequal[i].last : unequal[i].first;
-		call.in = x;
-		call.out = y;
+		call.in = x, call.out = y;
 		EXPECT(r, !sum(r));
 		pthread_barrier_wait(&r->meeting->all);
 		EXPECT(r, loom_comm_call(r->comm, &call, NULL, &r->err) == LOOM_EINVAL);

@@ -707,14 +707,8 @@ static void sum_begin(uint32_t algorithm)
 	uint32_t group = algorithm == LOOM_ALLREDUCE_TWOSHOT ? SUM_RANKS : 1;
 	memset(sum_memory, 0, sizeof(sum_memory));
 	for (uint32_t r = 0; r < SUM_RANKS; r++) {
-		sums[r] = (struct loom_allreduce){.share = 1,
-						  .floats = SUM_FLOATS,
-						  .slice = SUM_FLOATS / SUM_WORKERS / group,
-						  .rank = r,
-						  .ranks = SUM_RANKS,
-						  .group = group,
-						  .algorithm = algorithm,
-						  .cycle = 1,
+		sums[r] = (struct loom_allreduce){.share = 1, .floats = SUM_FLOATS, .slice = SUM_FLOATS / SUM_WORKERS / group,
+						  .rank = r, .ranks = SUM_RANKS, .group = group, .algorithm = algorithm, .cycle = 1,
 						  .inbox_at = offsetof(struct sum_memory, inbox),
 						  .base_at = offsetof(struct sum_memory, base),
 						  .sum_at = offsetof(struct sum_memory, sum),

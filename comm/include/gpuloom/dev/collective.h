@@ -15,13 +15,13 @@
  * while another kernel does. loom_comm_grid() divides a vector among the blocks of the grid, which use the tracks from
  * 0 on; the grid must be one-dimensional, have at most view.tracks blocks, and be the same on all ranks. Neither waits
  * for other blocks of the grid. So a block may use only what it has received itself, unless the kernel synchronises its
- * grid. Both return 0. They return LOOM_EDIED, LOOM_ETIMEDOUT or LOOM_EINVAL if results are undefined;
- * loom_comm_status() then gives the reason.
+ * grid. Both return 0. They return LOOM_EDIED, LOOM_ETIMEDOUT or LOOM_EINVAL if results are undefined, and so do later calls
+ * with the same track, which send nothing. loom_comm_status() then gives the reason.
  *
- * A track has slots and a buffer on each rank. Its calls are divided into rounds, and rounds alternate between two sets
- * of both. In every round each rank receives from every other rank, and no thread of a block begins a round before all
+ * A track has slots and a buffer on each rank. Its calls are divided into rounds. Rounds alternate between two sets of slots,
+ * and those with flags between two buffers. In every round each rank receives from every other rank, and no thread of a block begins a round before all
  * threads of the block have ended the round before. So a rank that has ended round n + 1 knows that all ranks have read
- * what it sent in round n, and may use the set again.
+ * what it sent in round n, and may use the set again. A rank that has the flags of a round with buffers knows this of the one before.
  *
  * Marked words (call.pulls = 0): each rank stores its data into a slot of the other rank, in words of 16 bytes, which
  * have 8 bytes of data and the number of the round. A load gets all of a word or nothing, so a reader needs no flag and
@@ -52,10 +52,11 @@
 struct loom_comm_track {
 	uint64_t round;	 /* number of rounds that have ended */
 	uint64_t failed; /* the error that ended a round early, as a negative number; 0: none */
-	/* How the last call has used buffers, if ranks may still read what it has left there. 1: by loads; 2 n or 2 n + 1: by stores of
-	 * n teams, of whole vectors or parts; 0: none may */
+	/* How buffers were used last, if ranks may still read what is there. 1: by loads; 2 n or 2 n + 1: by stores of n teams, of
+	 * whole vectors or parts; 0: since then a flag of each rank has come. Marked words order no accesses of buffers. */
 	uint64_t layout;
-	uint64_t pad[5];
+	uint64_t buffered; /* number of rounds that have used buffers */
+	uint64_t pad[4];
 };
 #define LOOM_COMM_TEAMS 16u /* limit on the teams of a block */
 struct loom_comm_flag {
@@ -95,9 +96,9 @@ LOOM_FN uint64_t loom_comm_slot(const struct loom_comm_view *v, uint64_t round, 
 	return head + (((round & 1) * v->tracks + track) * v->ranks + from) * v->slot;
 }
 
-LOOM_FN uint64_t loom_comm_buffer(const struct loom_comm_view *v, uint64_t round, uint32_t track)
+LOOM_FN uint64_t loom_comm_buffer(const struct loom_comm_view *v, uint64_t buffered, uint32_t track)
 {
-	return loom_comm_slot(v, 0, 2 * v->tracks, 0) + ((round & 1) * v->tracks + track) * v->share;
+	return loom_comm_slot(v, 0, 2 * v->tracks, 0) + ((buffered & 1) * v->tracks + track) * v->share;
 }
 
 LOOM_FN struct loom_comm_unit *loom_comm_at(const struct loom_comm_view *v, uint32_t rank, uint64_t offset)
@@ -123,14 +124,7 @@ LOOM_FN uint64_t loom_comm_bytes(const struct loom_comm_view *v)
 #else /* a block has one thread */
 #define LOOM_COMM_SYNC() ((void)0)
 #define LOOM_COMM_ANY(x) (x)
-LOOM_FN void loom_comm_pause(uint64_t polls)
-{
-	if (polls % 64)
-		loom_relax();
-	else
-		loom_cpu_yield(); /* the other rank may need this core */
-}
-#define LOOM_COMM_PAUSE(polls) loom_comm_pause(polls)
+#define LOOM_COMM_PAUSE(polls) ((polls) % 64 ? loom_relax() : loom_cpu_yield()) /* the other rank may need this core */
 #define LOOM_COMM_UNROLL
 #define LOOM_COMM_FLIGHT 1u
 #endif
@@ -171,6 +165,7 @@ LOOM_FN uint32_t loom_comm_size(uint32_t type)
 struct loom_comm_wait {
 	uint64_t polls, since_ns, failed;
 	uint64_t closed;             /* bit r: 256 polls ago, rank r had closed its communicator */
+	uint64_t buffered;           /* as in struct loom_comm_track */
 	uint64_t code, round, track; /* on CPUs: loom_comm_code() of the call; the round; 0: calls are not compared */
 };
 
@@ -180,7 +175,8 @@ struct loom_comm_wait {
  * may wait for a flag. Ranks that have begun the same round with different calls fail with LOOM_EINVAL. The code of
  * round n is overwritten in round n + 2, when all ranks have ended round n. */
 
-/* All fields in which calls must be equal. Only 54 bits of the count are left, which is more than memory has bytes. */
+/* All fields in which calls must be equal. Only 52 bits of the count are left, which is more than memory has bytes. */
+#define LOOM_COMM_CODE_COUNT 12 /* the first bit of the count */
 LOOM_FN uint64_t loom_comm_code(const struct loom_comm_call *call)
 {
 	uint64_t code = call->what;
@@ -190,7 +186,7 @@ LOOM_FN uint64_t loom_comm_code(const struct loom_comm_call *call)
 		code |= call->op << 5;
 	if (call->what == LOOM_COMM_BROADCAST)
 		code |= call->root << 6;
-	return code | call->type << 3 | call->count << 10;
+	return code | call->type << 3 | (call->pulls < 3 ? call->pulls : 3) << 10 | call->count << LOOM_COMM_CODE_COUNT;
 }
 
 #ifdef LOOM_COMM_IS_GPU
@@ -206,11 +202,11 @@ LOOM_FN uint64_t loom_comm_mark_from(uint64_t round)
 #else
 #define LOOM_COMM_CODE_BITS 20
 
-/* Returns the mark of a round, which has the number of elements up to 1,023. More elements take flags on CPUs. */
+/* Returns the mark of a round, which has the number of elements up to 255. CPUs choose flags for more elements. */
 LOOM_FN uint64_t loom_comm_mark(const struct loom_comm_wait *w, uint64_t round)
 {
-	uint64_t count = w->code >> 10, most = (1u << (LOOM_COMM_CODE_BITS - 10)) - 1;
-	return round << LOOM_COMM_CODE_BITS | (count < most ? count : most) << 10 | (w->code & 1023);
+	uint64_t most = (1u << LOOM_COMM_CODE_BITS) - (1u << LOOM_COMM_CODE_COUNT), rest = (1u << LOOM_COMM_CODE_COUNT) - 1;
+	return round << LOOM_COMM_CODE_BITS | (w->code < most ? w->code : most | (w->code & rest));
 }
 
 /* Returns the smallest mark of a round. */
@@ -389,9 +385,7 @@ struct loom_comm_part {
 
 LOOM_FN struct loom_comm_part loom_comm_part(const void *vector, uint64_t at, uint64_t bytes)
 {
-	struct loom_comm_part p;
-	p.at = (char *)(uintptr_t)vector + at;
-	p.bytes = bytes;
+	struct loom_comm_part p = {(char *)(uintptr_t)vector + at, bytes};
 	return p;
 }
 
@@ -670,13 +664,11 @@ LOOM_FN void loom_comm_push(const struct loom_comm_view *v, struct loom_comm_par
 
 /* Copies a piece of this rank's input to its buffer. */
 LOOM_FN void loom_comm_stage(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
-			     uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
+			     uint32_t track, uint64_t buffered, uint32_t lane, uint32_t lanes)
 {
-	struct loom_comm_unit *buffer = loom_comm_at(v, v->rank, loom_comm_buffer(v, round, track));
+	struct loom_comm_unit *buffer = loom_comm_at(v, v->rank, loom_comm_buffer(v, buffered, track));
 	uint64_t units = loom_comm_units(p);
-	uint32_t chunks = call->what == LOOM_COMM_REDUCE_SCATTER ? v->ranks : 1;
-	if (call->what == LOOM_COMM_BROADCAST && v->rank != call->root)
-		return;
+	uint32_t chunks = call->what == LOOM_COMM_REDUCE_SCATTER ? v->ranks : call->what != LOOM_COMM_BROADCAST || v->rank == call->root;
 	for (uint32_t chunk = 0; chunk < chunks; chunk++)
 		for (uint64_t i = lane; i < units; i += lanes)
 			buffer[chunk * units + i] = loom_comm_get_unit(loom_comm_in(call, p, chunk), i);
@@ -801,9 +793,9 @@ LOOM_FN uint64_t loom_comm_part_begin(const struct loom_comm_view *v, struct loo
 
 /* Loads what the other ranks have staged. phase: 2 after all ranks have reduced their parts, else 1. */
 LOOM_FN void loom_comm_fetch(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
-			     uint32_t track, uint64_t round, uint32_t phase, uint32_t lane, uint32_t lanes)
+			     uint32_t track, uint64_t buffered, uint32_t phase, uint32_t lane, uint32_t lanes)
 {
-	uint64_t units = loom_comm_units(p), begin = 0, end = units, buffer = loom_comm_buffer(v, round, track);
+	uint64_t units = loom_comm_units(p), begin = 0, end = units, buffer = loom_comm_buffer(v, buffered, track);
 	if (phase == 1 && (call->what == LOOM_COMM_ALLREDUCE || call->what == LOOM_COMM_REDUCE_SCATTER)) {
 		struct loom_comm_sources s = {buffer, 0, 1, 0, v->ranks - 1, 0, 1, 0, buffer};
 		if (call->what == LOOM_COMM_REDUCE_SCATTER) {
@@ -833,12 +825,12 @@ LOOM_FN void loom_comm_fetch(const struct loom_comm_view *v, const struct loom_c
  * The teams of a block share a call's pieces and the track's buffers. In a round a team moves a piece, and waits for the
  * same team of the other ranks only. While it waits, other teams use the link. So a team needs no second piece in flight.
  *
- * Whole vectors: rounds alternate between both buffers. A rank that stores piece n + 1 has the flags of piece n, which
+ * Whole vectors: these rounds alternate between both buffers. A rank that stores piece n + 1 has the flags of piece n, which
  * the other ranks raised after they had reduced piece n - 1, whose place piece n + 1 takes. Parts: one buffer has the parts,
  * the other one the sums. A rank that has the sums of piece n knows that all ranks have reduced it, and a rank that has all
  * parts of piece n + 1 knows that all ranks have copied the sums of piece n.
  *
- * If the call before has used the buffers in another way, ranks may still read what it has left there. Then all ranks
+ * If the last call with buffers has used them in another way, ranks may still read what it has left there. Then all ranks
  * meet before the first piece. */
 
 /* Executes the part of an allreduce from byte `at` to byte `end`. *round: the last round, which the function increments by the
@@ -847,30 +839,32 @@ LOOM_FN void loom_comm_pushed(const struct loom_comm_view *v, struct loom_comm_w
 			      const struct loom_comm_team *t, uint64_t at, uint64_t end, uint32_t track, uint64_t *round)
 {
 	const uint64_t unit = sizeof(struct loom_comm_unit);
-	int parted = call->pulls > 2, failed = 0;
+	int parted = call->pulls > 2;
 	uint64_t room = v->share / t->count / unit / v->ranks; /* units, for the data of each rank */
 	uint64_t bytes = ((end - at + t->count - 1) / t->count + unit - 1) / unit * unit, most = room * unit * (parted ? v->ranks : 1);
 	uint64_t skip = t->number * room * v->ranks * unit;
 	bytes = bytes < most ? bytes : most;
 	LOOM_NO_UNROLL
-	for (uint64_t from = at + t->number * bytes; at < end && !failed; at += t->count * bytes, from += t->count * bytes) {
+	for (uint64_t from = at + t->number * bytes; at < end; at += t->count * bytes, from += t->count * bytes) {
 		struct loom_comm_piece p = {from, from >= end ? 0 : end - from < bytes ? end - from : bytes};
 		uint64_t units = loom_comm_units(p), each = parted ? (units + v->ranks - 1) / v->ranks : units;
 		uint64_t begin = parted ? v->rank * each : 0, until = begin + each < units ? begin + each : units;
 		uint64_t sums = loom_comm_buffer(v, 1, track) + skip;
 		begin = begin < units ? begin : units; /* the last ranks may have no part */
 		struct loom_comm_sources s = {
-			loom_comm_buffer(v, parted ? 0 : *round, track) + skip, each * unit, 0, 0, v->ranks - 1, 0, !parted,
+			loom_comm_buffer(v, parted ? 0 : ++w->buffered, track) + skip, each * unit, 0, 0, v->ranks - 1, 0, !parted,
 			parted ? v->ranks : 0, sums};
 		loom_comm_next(w, round);
 		loom_comm_push(v, loom_comm_in(call, p, 0), units, s.at + v->rank * s.stride, (uint32_t)each, parted, t->lane,
 			       t->lanes);
-		failed = loom_comm_meet(v, w, t, track, 2 * *round + 1);
+		if (loom_comm_meet(v, w, t, track, 2 * *round + 1))
+			return;
 		s.at -= begin * unit;
 		loom_comm_reduce(v, call, p, &s, begin, until, t->lane, t->lanes);
 		if (!parted)
 			continue;
-		failed |= loom_comm_meet(v, w, t, track, 2 * *round + 2);
+		if (loom_comm_meet(v, w, t, track, 2 * *round + 2))
+			return;
 		loom_comm_copy(call, p, loom_comm_at(v, v->rank, sums), v->rank, 0, units, t->lane, t->lanes);
 	}
 }
@@ -890,13 +884,12 @@ LOOM_FN void loom_comm_round(const struct loom_comm_view *v, struct loom_comm_wa
 {
 	const struct loom_comm_team all = {0, 1, lane, lanes};
 	if (call->pulls && p.bytes && v->ranks > 1) {
-		loom_comm_stage(v, call, p, track, round, lane, lanes);
-		loom_comm_meet(v, w, &all, track, 2 * round + 1);
-		loom_comm_fetch(v, call, p, track, round, 1, lane, lanes);
-		if (loom_comm_is_parted(v, call)) {
-			loom_comm_meet(v, w, &all, track, 2 * round + 2);
-			loom_comm_fetch(v, call, p, track, round, 2, lane, lanes);
-		}
+		loom_comm_stage(v, call, p, track, ++w->buffered, lane, lanes);
+		if (loom_comm_meet(v, w, &all, track, 2 * round + 1))
+			return;
+		loom_comm_fetch(v, call, p, track, w->buffered, 1, lane, lanes);
+		if (loom_comm_is_parted(v, call) && !loom_comm_meet(v, w, &all, track, 2 * round + 2))
+			loom_comm_fetch(v, call, p, track, w->buffered, 2, lane, lanes);
 		return;
 	}
 	loom_comm_words(v, w, call, p, track, round, call->what != LOOM_COMM_BROADCAST || call->root == v->rank, lane, lanes);
@@ -910,35 +903,39 @@ LOOM_FN int loom_comm_some(const struct loom_comm_view *v, const struct loom_com
 			   uint32_t track, uint32_t lane, uint32_t lanes)
 {
 	struct loom_comm_track *own = loom_comm_track(v, track);
-	struct loom_comm_wait w = {0, 0, 0, 0, 0, 0, 0};
+	struct loom_comm_wait w = {0, 0, 0, 0, 0, 0, 0, 0};
 	const struct loom_comm_team t = loom_comm_team(lane, lanes), all = {0, 1, lane, lanes};
-	uint64_t most = loom_comm_most(v, call), end = at + bytes, layout = 0;
-	int failed;
-	if (call->pulls && bytes && v->ranks > 1)
-		layout = loom_comm_pushes(v, call) ? 2 * t.count + (call->pulls > 2) : 1;
+	uint64_t most = loom_comm_most(v, call), end = at + bytes;
+	int failed = 0, pushes = bytes && loom_comm_pushes(v, call);
 	/* The vector arrives while the thread waits for the words of the track. In a broadcast not all ranks have one. */
 	if (8ull * lane < bytes && call->what != LOOM_COMM_BROADCAST)
 		LOOM_COMM_TOUCH((const char *)call->in + at + 8ull * lane);
 	LOOM_COMM_SYNC(); /* thread 0 has stored the words of the call before */
-	uint64_t round = own->round, before = own->layout;
-	w.failed = own->failed;
+	uint64_t round = own->round, before = own->layout, layout = before;
+	/* A rank that waited no more would overwrite what others have not read. */
+	if (own->failed)
+		return (int)(int64_t)own->failed;
+	if (pushes)
+		layout = 2 * t.count + (call->pulls > 2);
+	else if (!bytes || call->pulls || call->what == LOOM_COMM_BROADCAST)
+		layout = bytes && call->pulls;
+	w.buffered = own->buffered;
 #ifndef LOOM_COMM_IS_GPU
 	w.code = loom_comm_code(call);
 	w.track = track;
 #endif
 	if (v->ranks == 1)
 		most = bytes ? bytes : 1; /* one round without slots */
-	if (layout > 1) {
+	if (pushes) {
 		if (before && before != layout) {
 			loom_comm_next(&w, &round);
-			loom_comm_meet(v, &w, &all, track, 2 * round + 1);
+			failed = loom_comm_meet(v, &w, &all, track, 2 * round + 1);
 		}
-		loom_comm_pushed(v, &w, call, &t, at, end, track, &round);
+		if (!failed)
+			loom_comm_pushed(v, &w, call, &t, at, end, track, &round);
 		failed = LOOM_COMM_ANY(w.failed != 0);
 	} else do {
-		struct loom_comm_piece p;
-		p.at = at;
-		p.bytes = end - at < most ? end - at : most;
+		struct loom_comm_piece p = {at, end - at < most ? end - at : most};
 		loom_comm_next(&w, &round);
 		loom_comm_round(v, &w, call, p, track, round, lane, lanes);
 		failed = LOOM_COMM_ANY(w.failed != 0); /* the same for all threads, which leave the loop together */
@@ -947,6 +944,7 @@ LOOM_FN int loom_comm_some(const struct loom_comm_view *v, const struct loom_com
 	if (lane == 0) {
 		own->round = round;
 		own->layout = layout;
+		own->buffered = w.buffered;
 	}
 	if (!failed)
 		return 0;
