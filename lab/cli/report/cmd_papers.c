@@ -115,9 +115,9 @@ static void close_view(struct source *s)
 	s->has_view = 0;
 }
 
-/* Reads a figure again, because it depends on the device whether the file `cpu` says how the run differs, and that it does
- * not measure what the paper's does. Returns an exit code. */
-static int read_again(struct papers *p, struct source *s, const struct loom__conf_args *conf)
+/* Reads the figure of a source, in place of an earlier one: the file `cpu` of a figure says how a run on CPUs differs, and why it
+ * does not measure what the paper's does. Returns an exit code, and leaves the source as it was if that is an error. */
+static int read_figure(struct papers *p, struct source *s, const struct loom__conf_args *conf)
 {
 	struct loom__diag diag = {0};
 	struct source read = {.cpu = conf->file.n > 1}, old = *s;
@@ -173,7 +173,7 @@ static int open_view(struct papers *p, struct source *s, const struct loom__doc 
 		const struct loom__conf_args conf = {.file = {file, 2}};
 		loom__view_free(&s->view);
 		s->has_view = 0;
-		if (read_again(p, s, &conf))
+		if (read_figure(p, s, &conf))
 			break;
 	}
 	loom__doc_free(&s->doc);
@@ -207,12 +207,8 @@ static void add_figure(struct papers *p, struct source *s, size_t paper)
 {
 	struct loom__text label = {0}, shows = {0}, takes = {0};
 	struct loom__paper_row *r = new_row(p);
-	*r = (struct loom__paper_row){.paper = paper,
-				      .table = s->figure.table,
-				      .number = (unsigned)strtoul(s->figure.number[0], NULL, 10),
-				      .conf = s->conf,
-				      .figure = &s->figure,
-				      .file = ""};
+	*r = (struct loom__paper_row){.paper = paper, .table = s->figure.table, .conf = s->conf, .figure = &s->figure, .file = ""};
+	r->number = (unsigned)strtoul(s->figure.number[0], NULL, 10);
 	find_kept(p, s);
 	r->claim = loom__must(calloc(s->figure.claims + 1, sizeof(*r->claim)));
 	loom__figure_name(&s->figure, &label);
@@ -234,16 +230,10 @@ static int read_conf(struct papers *p, const struct loom__shipped *shipped)
 {
 	const char *word = shipped->path;
 	struct loom__conf_args args = {.file = {&word, 1}};
-	struct loom__diag diag = {0};
 	struct source *s = new_source(p);
 	s->conf = loom__must(strdup(shipped->name));
 	s->path = loom__must(strdup(shipped->path));
-	int status = loom__conf_load(p->cli, &args, &s->cfg);
-	status = status ? status : loom__conf_sweep(s->cfg, &s->spec);
-	if (status)
-		return status;
-	loom__figure_read(s->cfg, &s->spec, &s->figure, &diag);
-	status = loom__say_mistakes(&diag);
+	int status = read_figure(p, s, &args);
 	/* The figure may belong to an included file instead of this conf. */
 	if (status || !s->figure.entry || strcmp(s->figure.entry->file, s->path))
 		return status;
@@ -264,11 +254,9 @@ static int read_conf(struct papers *p, const struct loom__shipped *shipped)
 static void add_reason(struct papers *p, const struct loom__reason *reason)
 {
 	struct loom__paper_row *r = new_row(p);
-	*r = (struct loom__paper_row){.paper = loom__catalogue_find(&p->catalogue, reason->of),
-				      .table = reason->table,
-				      .number = (unsigned)strtoul(reason->number, NULL, 10),
-				      .reason = reason->text,
-				      .file = ""};
+	*r = (struct loom__paper_row){.table = reason->table, .reason = reason->text, .file = ""};
+	r->paper = loom__catalogue_find(&p->catalogue, reason->of);
+	r->number = (unsigned)strtoul(reason->number, NULL, 10);
 	snprintf(r->label, sizeof(r->label), "%s %s", reason->table ? "table" : "figure", reason->number);
 }
 
@@ -443,8 +431,7 @@ static int count_gpus(const struct loom__cli *cli)
 	if (!loom__search_create(NULL, &search, &err) && !loom__candidates_scan(&search, &all, &err)) {
 		for (size_t i = 0; i < all.count; i++)
 			if (all.list[i].has_manifest && all.list[i].manifest.kind == LOOM_DEVICE)
-				loom__ask_rows(cli->self, "doctor", all.list[i].path, LOOM__PROBE_MS, count_gpu, &gpus,
-					       &err);
+				loom__ask_rows(cli->self, "doctor", all.list[i].path, LOOM__PROBE_MS, count_gpu, &gpus, &err);
 		loom__candidates_free(&all);
 	}
 	loom__search_free(&search);
@@ -492,7 +479,7 @@ static int run_conf(struct one *o)
 	params.done = done;
 	params.arg = o;
 	int status = announce(o);
-	status = status ? status : read_again(o->p, o->source, &conf);
+	status = status ? status : read_figure(o->p, o->source, &conf);
 	file[1] = o->source->figure.cpu; /* the figure owns this text */
 	o->source->spec.opts.report = "";
 	status = status ? status : loom__sweep_conf(o->p->cli, &conf, &o->source->spec, &params);
@@ -594,9 +581,8 @@ static int choose(struct papers *p, const char *paper, const char *figure)
 		free(p->row[i].claim);
 	p->rows = n;
 	return n ? LOOM_EXIT_OK
-		 : loom__refuse(p->cli, LOOM_EXIT_USAGE,
-				"papers: %s has no figure or table '%s': see `gpuloom papers %s`", paper, figure,
-				paper);
+		 : loom__refuse(p->cli, LOOM_EXIT_USAGE, "papers: %s has no figure or table '%s': see `gpuloom papers %s`",
+				paper, figure, paper);
 }
 
 static int run_chosen(struct papers *p)
@@ -647,12 +633,8 @@ static int run(struct loom__cli *cli, void *args)
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "papers: too many words: PAPER and FIGURE");
 	if (!figure && (a->conf.set.n || a->from || a->kept || a->small || a->cpu || a->output.n))
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "papers: --%s needs PAPER and FIGURE",
-				    a->conf.set.n ? a->conf.set.at[0].option
-				    : a->from     ? "from"
-				    : a->kept     ? "kept"
-				    : a->small    ? "small"
-				    : a->cpu      ? "cpu"
-						  : "output");
+				    a->conf.set.n ? a->conf.set.at[0].option : a->from ? "from" : a->kept ? "kept"
+				    : a->small ? "small" : a->cpu ? "cpu" : "output");
 	if (a->cpu && (a->kept || a->from))
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "papers: --cpu runs a figure, and judges no result");
 	loom__catch_signals();
