@@ -283,8 +283,8 @@ int nic_check(const struct nic *nic, const struct loom_trigger_post *what, struc
 	if (what->op == LOOM_NET_RECV && what->threshold && !what->chain && !strcmp(f->name, "shm"))
 		return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
 				 "%s: provider shm loses messages that come before a worker has fired their receive: set "
-				 "provider = tcp in [trigger.%s], or use a put (two_sided = no)",
-				 nic->ops->name, nic->ops->name + strlen("trigger_"));
+				 "provider = tcp in [trigger], or use a put (two_sided = no)",
+				 nic->ops->name);
 	int rc = nic_check_bounds(&b, what, err);
 	if (rc || (what->op != LOOM_NET_GET && what->op != LOOM_NET_ADD) || !f->ops->staged ||
 	    !f->ops->staged(f, what->target, what->remote))
