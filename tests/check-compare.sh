@@ -238,6 +238,7 @@ expect 0 'EQUIVALENT within 5 %' "$G" compare "$tmp/ab2.json" --metric rate --ma
 expect 5 "gate 'rate: slower > 1%' FAILED" "$G" compare "$tmp/ab2.json" --fail-on 'rate: slower > 1%'
 expect 2 "did you mean 'rate'" "$G" compare "$tmp/ab2.json" --metric rat
 expect 2 'no verdicts' "$G" compare "$tmp/w.json"
+expect 2 'blocks, samples and warm-ups require confs' "$G" compare "$tmp/ab2.json" --blocks 30
 expect 0 '. b . rate . .*SLOWER.* −2.9' "$G" report "$tmp/ab2.json" --metric rate
 ! grep -qE '^. b . (half|seconds|cpu_seconds) ' "$tmp/out" || fail 'verdicts on metrics that --metric does not name'
 expect 0 '. b . third . .*SLOWER.* [+]3.0' "$G" report "$tmp/ab2.json" --derive 'third = seconds / 3 [s, less]' --metric third
@@ -269,6 +270,7 @@ expect 0 '' "$G" compare "$tmp/d1.json" "$tmp/d2.json" --quiet -o "$tmp/gate.md"
 grep -q '^- gate seconds: slower &gt; 5% .*\*\*holds\*\*' "$tmp/gate.md" || fail 'a rule that holds'
 expect 5 '' "$G" compare "$tmp/d1.json" "$tmp/d2.json" --quiet -o "$tmp/gate.md" -o "$tmp/gate.html" --fail-on '*: slower > 0.5%'
 grep -q '\*\*FAILED\*\*' "$tmp/gate.md" && grep -q 'Gate failed' "$tmp/gate.html" || fail 'a rule that fails'
+expect 0 'in seconds: .* [(]too few blocks for an interval' "$G" compare "$tmp/a.ini" "$tmp/b.ini" --spread 0 --blocks 2 --samples-per-block 2
 expect 0 '' "$G" compare "$tmp/a.ini" "$tmp/b.ini" $quick --blocks 4 --samples-per-block 2 --fail-on 'seconds: slower > 2%' \
 	-o "$tmp/gate.md" -o "$tmp/gate.html"
 grep -q '\*\*is undecided\*\*' "$tmp/gate.md" && grep -q 'with .--strict. it fails' "$tmp/gate.md" &&
@@ -276,6 +278,7 @@ grep -q '\*\*is undecided\*\*' "$tmp/gate.md" && grep -q 'with .--strict. it fai
 # A picture without content is an error, which names the plots that the file has data for.
 expect 2 "ab2.json' has no data for lines; it has data for forest, runs, distribution" "$G" report "$tmp/ab2.json" --plot lines,forest \
 	-o "$tmp/empty.svg"
+expect 2 'has no data for heat; .*, workers, bars$' "$G" report "$tmp/ab2.json" --plot heat -o "$tmp/empty.svg"
 expect 2 'has no data for forest' "$G" report tests/data/result.json --plot forest -o "$tmp/empty.svg"
 [ ! -e "$tmp/empty.svg" ] || fail 'an empty picture'
 expect 2 "d1.ini' is a conf: .gpuloom run .*d1.ini --json" "$G" report "$tmp/d1.ini"

@@ -154,8 +154,10 @@ grep -q 'opposite\|larger\|smaller' "$tmp/out" && fail '--cpu judges claims'
 expect 0 "others .*role computes" "$G" papers hiss 4 --cpu --small
 expect 0 'unlike the paper: A CPU takes the role' "$G" papers hiss 12 --cpu --small --set sweep.workload.requests.victim=@memory
 ! grep -q 'not like for like\|role computes' "$tmp/out" || fail '--cpu does not judge what a CPU shows, too'
-expect 0 'mean .*not like for like .*time slices' "$G" papers wic 12a --cpu --small
-expect 2 'needs no GPU anyway' "$G" papers gputn 9 --cpu
+expect 0 'mean .*not like for like .*time slices' "$G" papers wic 12a --cpu --small -o cpu.jsonl
+expect 0 'mean .*not like for like .*time slices' "$G" papers wic 12a --from cpu.jsonl
+expect 0 'unlike the paper: Two CPU devices' "$G" papers wic 14 --kept
+expect 0 '^run' "$G" papers gputn 9 --cpu --dry-run
 expect 2 'runs a figure, and judges no result' "$G" papers hiss 4 --cpu --kept
 
 # Without GPUs, a figure that needs one says so at once, and runs nothing. The list says what the machine can run.

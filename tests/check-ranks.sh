@@ -41,7 +41,7 @@ if [ -e "$B/plugins/trigger_gputn.so" ]; then
 		--set device.cpu.workers=2 \
 		--set device.cpu.oversubscribe=yes --set device.cpu.isolation=process --set device.cpu.lanes=2 \
 		--samples 1 --quiet
-	expect 4 'provider = auto or tcp' "$G" run -n 2 conf/uts-ranks.ini $asks --set trigger.provider=shm
+	expect 4 'provider = auto or tcp in .trigger.,' "$G" run -n 2 conf/uts-ranks.ini $asks --set trigger.provider=shm
 	expect 0 '' "$G" run -n 2 conf/uts-ranks.ini $small $asks --samples 1 --quiet
 fi
 mkdir "$tmp/texts"

@@ -122,10 +122,8 @@ void loom__compare_add_run(cJSON *doc, const struct loom__interleave *x, int cod
 		cJSON_ReplaceItemInObjectCaseSensitive(doc, "error", o);
 	}
 	if (d->openings == 1 && d->blocks > 1)
-		loom__compare_warn(
-		    doc, "one_opening",
-		    "all blocks share one opening: its effects, such as the placement of memory, count as a "
-		    "difference");
+		loom__compare_warn(doc, "one_opening",
+				   "all blocks share one opening: its effects, such as the placement of memory, count as a difference");
 	if (x->out_of_budget)
 		loom__compare_warn(doc, "budget", "the budget was used up after %u of %u blocks", x->blocks, d->blocks);
 	add_environment(doc);

@@ -283,7 +283,7 @@ int loom__compare_again(cJSON *doc, const struct loom__compare_about *about, con
 	      *w = cJSON_IsArray(warnings) ? warnings->child : NULL;
 	if (!loom__json_length(loom__json_list(doc, "comparisons")) || !loom__json_object(doc, "design") ||
 	    !cJSON_IsArray(warnings))
-		return LOOM__FAIL(err, LOOM_EINVAL, "this comparison has no verdicts, so it has no blocks to judge");
+		return LOOM__FAIL(err, LOOM_EINVAL, "the saved comparison has no verdicts, because it ended too early or failed: run it again");
 	for (cJSON *next; w; w = next) { /* those of look_at() */
 		const char *id = loom__json_text(w, "id");
 		next = w->next;

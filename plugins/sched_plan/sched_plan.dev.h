@@ -6,7 +6,7 @@
  * an equal share of all tasks that are not more expensive has a list for itself. The other tasks go to the other lists in turn,
  * forwards and backwards, so the longest tasks begin first and the sums of the lists are about equal. The place of each task of a
  * list follows from its number, so the plan is one array and four numbers (struct plan_shape). With many tasks per worker, or
- * equal costs, lists are contiguous shares of the initial set, and nothing is sorted. Tasks of cost 0 are not run.
+ * equal costs, lists are contiguous shares of the initial set, and nothing is sorted. When sorted, tasks of cost 0 are not run.
  *
  * A worker takes tasks from its own list by additions to the list's word `next`: an eighth of the remaining tasks at a time, and
  * single tasks at the end. It computes this number from the end of its last tasks, so it does not load `next` before the

@@ -18,7 +18,7 @@ enum { LOOM_READ = 1, LOOM_WRITE = 2, LOOM_COST = 4 };
 /* Memory that a task uses. It is the data descriptor of the MGWS thesis, 4.5. A scheduler that plans, such as sched_plan, takes
  * `bytes` as the cost of an initial task of a program. With LOOM_COST, `ref` is a uint32_t that has the cost, in any unit. The
  * scheduler reads it at the start of the run, so a kernel that the run follows may have written it. 0: the task has nothing to
- * do, and is not run. */
+ * do, and need not run, so it must have no `join`. */
 struct loom_data {
 	loom_ref ref;
 	uint64_t bytes : 56, access : 8; /* access: LOOM_READ | LOOM_WRITE, or LOOM_COST */

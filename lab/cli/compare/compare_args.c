@@ -151,6 +151,8 @@ static int check(const struct loom__cli *cli, struct loom__compare_args *a)
 		    "results (.json, .txt, .out, .log, also with .gz) and confs cannot be mixed: run the conf first";
 	else if (results && (a->factors || a->conf.set.n || a->aa || a->budget))
 		fault = "--vary, --set, --aa and --budget require confs, not results";
+	else if (results && (a->blocks != 20 || a->openings || a->samples_per_block || a->rewarm || a->warmup != LOOM__WARMUP_OF_CONF))
+		fault = "options for blocks, samples and warm-ups require confs: results have been measured";
 	else if (!results && loom__variant_count(a) < 2)
 		fault = "only one variant: add --vary SECTION.KEY=VALUE,VALUE or a second file";
 	else if (loom__variant_count(a) > 32)

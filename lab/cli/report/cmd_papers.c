@@ -81,6 +81,7 @@ struct source {
 	struct loom__doc doc;
 	struct loom__view view;
 	int has_view;
+	int cpu; /* cfg, spec and figure also come from the conf that the figure's `cpu` names */
 };
 
 struct papers {
@@ -114,33 +115,69 @@ static void close_view(struct source *s)
 	s->has_view = 0;
 }
 
+/* Reads the figure of a source, in place of an earlier one: the file `cpu` of a figure says how a run on CPUs differs, and why it
+ * does not measure what the paper's does. Returns an exit code, and leaves the source as it was if that is an error. */
+static int read_figure(struct papers *p, struct source *s, const struct loom__conf_args *conf)
+{
+	struct loom__diag diag = {0};
+	struct source read = {.cpu = conf->file.n > 1}, old = *s;
+	int status = loom__conf_load(p->cli, conf, &read.cfg);
+	status = status ? status : loom__conf_sweep(read.cfg, &read.spec);
+	if (!status) {
+		loom__figure_read(read.cfg, &read.spec, &read.figure, &diag);
+		status = loom__say_mistakes(&diag);
+	}
+	if (!status) {
+		s->cfg = read.cfg, s->spec = read.spec, s->figure = read.figure, s->cpu = read.cpu;
+		read = old;
+	}
+	loom__figure_free(&read.figure);
+	loom__sweep_spec_free(&read.spec);
+	loom_config_destroy(read.cfg);
+	return status;
+}
+
+/* Returns whether CPUs took the role of GPUs in the source's result. */
+static int is_by_cpu(const struct source *s)
+{
+	const cJSON *d, *devices = loom__json_list(s->view.head, "devices");
+	int others = 0;
+	cJSON_ArrayForEach(d, devices) others += strncmp(loom__json_text(d, "name"), "cpu", 3) != 0;
+	return *s->figure.cpu && strstr(s->figure.needs, "gpu") && loom__json_length(devices) && !others;
+}
+
 /* Makes a view of a result, and takes ownership of the document. */
 static int open_view(struct papers *p, struct source *s, const struct loom__doc *doc)
 {
 	struct loom_error err;
-	cJSON *report;
 	close_view(s);
 	s->doc = *doc;
 	/* The figure and the report options come from the conf as it is, and not from the document, which may be older.
-	 * If --cpu is given, the report options come from the document, because the run had two confs. Derived metrics
-	 * are already stored with the samples. */
-	report = p->args->cpu ? cJSON_Duplicate(loom__json_object(s->doc.root, "report"), 1) : NULL;
-	if (!report) {
-		report = cJSON_CreateObject();
+	 * Derived metrics are already stored with the samples. */
+	for (;;) {
+		cJSON *report = cJSON_CreateObject();
 		loom__sweep_report(&s->spec.opts, report);
+		cJSON_DeleteItemFromObjectCaseSensitive(report, "derive");
+		cJSON_DeleteItemFromObjectCaseSensitive(s->doc.root, "report");
+		cJSON_DeleteItemFromObjectCaseSensitive(s->doc.root, "paper");
+		loom__json_add(s->doc.root, "report", report);
+		loom__json_add(s->doc.root, "paper", loom__figure_json(&s->figure));
+		if (loom__view_create(&s->doc, 1, &s->view, &err)) {
+			loom__say_warning(p->cli, "%s", err.text);
+			break;
+		}
+		s->has_view = 1;
+		if (s->cpu || !is_by_cpu(s))
+			return 0;
+		const char *file[] = {s->path, s->figure.cpu};
+		const struct loom__conf_args conf = {.file = {file, 2}};
+		loom__view_free(&s->view);
+		s->has_view = 0;
+		if (read_figure(p, s, &conf))
+			break;
 	}
-	cJSON_DeleteItemFromObjectCaseSensitive(report, "derive");
-	cJSON_DeleteItemFromObjectCaseSensitive(s->doc.root, "report");
-	cJSON_DeleteItemFromObjectCaseSensitive(s->doc.root, "paper");
-	loom__json_add(s->doc.root, "report", report);
-	loom__json_add(s->doc.root, "paper", loom__figure_json(&s->figure));
-	if (loom__view_create(&s->doc, 1, &s->view, &err)) {
-		loom__say_warning(p->cli, "%s", err.text);
-		loom__doc_free(&s->doc);
-		return -1;
-	}
-	s->has_view = 1;
-	return 0;
+	loom__doc_free(&s->doc);
+	return -1;
 }
 
 /* Opens the kept result results/NAME.jsonl or NAME.jsonl.gz. If there is none, s->file stays "". */
@@ -170,12 +207,9 @@ static void add_figure(struct papers *p, struct source *s, size_t paper)
 {
 	struct loom__text label = {0}, shows = {0}, takes = {0};
 	struct loom__paper_row *r = new_row(p);
-	*r = (struct loom__paper_row){.paper = paper,
-				      .table = s->figure.table,
-				      .number = (unsigned)strtoul(s->figure.number[0], NULL, 10),
-				      .conf = s->conf,
-				      .figure = &s->figure,
-				      .file = ""};
+	*r = (struct loom__paper_row){.paper = paper, .table = s->figure.table, .conf = s->conf, .figure = &s->figure, .file = ""};
+	r->number = (unsigned)strtoul(s->figure.number[0], NULL, 10);
+	find_kept(p, s);
 	r->claim = loom__must(calloc(s->figure.claims + 1, sizeof(*r->claim)));
 	loom__figure_name(&s->figure, &label);
 	snprintf(r->label, sizeof(r->label), "%s", loom__must_text(&label));
@@ -184,7 +218,6 @@ static void add_figure(struct papers *p, struct source *s, size_t paper)
 	loom__text_free(&label);
 	loom__text_free(&shows);
 	loom__text_free(&takes);
-	find_kept(p, s);
 	if (s->has_view) {
 		r->view = &s->view;
 		r->file = s->file + strlen(p->root) + 1;
@@ -197,16 +230,10 @@ static int read_conf(struct papers *p, const struct loom__shipped *shipped)
 {
 	const char *word = shipped->path;
 	struct loom__conf_args args = {.file = {&word, 1}};
-	struct loom__diag diag = {0};
 	struct source *s = new_source(p);
 	s->conf = loom__must(strdup(shipped->name));
 	s->path = loom__must(strdup(shipped->path));
-	int status = loom__conf_load(p->cli, &args, &s->cfg);
-	status = status ? status : loom__conf_sweep(s->cfg, &s->spec);
-	if (status)
-		return status;
-	loom__figure_read(s->cfg, &s->spec, &s->figure, &diag);
-	status = loom__say_mistakes(&diag);
+	int status = read_figure(p, s, &args);
 	/* The figure may belong to an included file instead of this conf. */
 	if (status || !s->figure.entry || strcmp(s->figure.entry->file, s->path))
 		return status;
@@ -227,11 +254,9 @@ static int read_conf(struct papers *p, const struct loom__shipped *shipped)
 static void add_reason(struct papers *p, const struct loom__reason *reason)
 {
 	struct loom__paper_row *r = new_row(p);
-	*r = (struct loom__paper_row){.paper = loom__catalogue_find(&p->catalogue, reason->of),
-				      .table = reason->table,
-				      .number = (unsigned)strtoul(reason->number, NULL, 10),
-				      .reason = reason->text,
-				      .file = ""};
+	*r = (struct loom__paper_row){.table = reason->table, .reason = reason->text, .file = ""};
+	r->paper = loom__catalogue_find(&p->catalogue, reason->of);
+	r->number = (unsigned)strtoul(reason->number, NULL, 10);
 	snprintf(r->label, sizeof(r->label), "%s %s", reason->table ? "table" : "figure", reason->number);
 }
 
@@ -406,8 +431,7 @@ static int count_gpus(const struct loom__cli *cli)
 	if (!loom__search_create(NULL, &search, &err) && !loom__candidates_scan(&search, &all, &err)) {
 		for (size_t i = 0; i < all.count; i++)
 			if (all.list[i].has_manifest && all.list[i].manifest.kind == LOOM_DEVICE)
-				loom__ask_rows(cli->self, "doctor", all.list[i].path, LOOM__PROBE_MS, count_gpu, &gpus,
-					       &err);
+				loom__ask_rows(cli->self, "doctor", all.list[i].path, LOOM__PROBE_MS, count_gpu, &gpus, &err);
 		loom__candidates_free(&all);
 	}
 	loom__search_free(&search);
@@ -436,30 +460,16 @@ static int announce(const struct one *o)
 	return LOOM_EXIT_OK;
 }
 
-/* Reads the figure of a run with --cpu again, from both files, so that the file `cpu` can say how the run differs, and
- * that it does not measure what the paper's does. The source takes ownership of cfg. Returns an exit code. */
-static int read_both(struct source *s, struct loom_config *cfg, const struct loom__sweep_spec *spec)
-{
-	struct loom__diag diag = {0};
-	loom__figure_free(&s->figure);
-	loom__figure_read(cfg, spec, &s->figure, &diag);
-	loom_config_destroy(s->cfg);
-	s->cfg = cfg;
-	return loom__say_mistakes(&diag);
-}
-
 /* Runs the conf of a row with the options of the command line. Returns an exit code. */
 static int run_conf(struct one *o)
 {
 	const struct papers_args *a = o->p->args;
 	const char *file[] = {o->source->path, o->row->figure->cpu};
 	char *words;
-	if (a->cpu && !*file[1])
-		return loom__refuse(o->p->cli, LOOM_EXIT_USAGE, "papers: --cpu: %s has no `cpu`: %s", o->source->conf,
-				    strcmp(o->row->figure->needs, "cpu") && strcmp(o->row->figure->needs, "sim")
-					? "it needs a GPU"
-					: "it needs no GPU anyway");
-	struct loom__conf_args conf = {.file = {file, a->cpu ? 2 : 1}, .set = settings_of(o, &words)};
+	if (a->cpu && !*file[1] && loom__paper_gpus(o->row))
+		return loom__refuse(o->p->cli, LOOM_EXIT_USAGE, "papers: --cpu: %s has no settings for a CPU: it needs a GPU",
+				    o->source->conf);
+	struct loom__conf_args conf = {.file = {file, a->cpu && *file[1] ? 2 : 1}, .set = settings_of(o, &words)};
 	struct loom__sweep_params params = a->sweep;
 	struct loom__text samples = {0};
 	for (size_t i = 0; i < a->output.n && !samples.length; i++)
@@ -468,20 +478,11 @@ static int run_conf(struct one *o)
 	params.output = loom__must_text(&samples);
 	params.done = done;
 	params.arg = o;
-	struct loom_config *cfg = NULL;
-	struct loom__sweep_spec spec = {0};
 	int status = announce(o);
-	status = status ? status : loom__conf_load(o->p->cli, &conf, &cfg);
-	status = status ? status : loom__conf_sweep(cfg, &spec);
-	if (a->cpu && !status) {
-		status = read_both(o->source, cfg, &spec);
-		file[1] = o->source->figure.cpu; /* the figure owns this text */
-		cfg = NULL;
-	}
-	spec.opts.report = "";
-	status = status ? status : loom__sweep_conf(o->p->cli, &conf, &spec, &params);
-	loom__sweep_spec_free(&spec);
-	loom_config_destroy(cfg);
+	status = status ? status : read_figure(o->p, o->source, &conf);
+	file[1] = o->source->figure.cpu; /* the figure owns this text */
+	o->source->spec.opts.report = "";
+	status = status ? status : loom__sweep_conf(o->p->cli, &conf, &o->source->spec, &params);
 	loom__text_free(&samples);
 	free(conf.set.at);
 	free(words);
@@ -580,9 +581,8 @@ static int choose(struct papers *p, const char *paper, const char *figure)
 		free(p->row[i].claim);
 	p->rows = n;
 	return n ? LOOM_EXIT_OK
-		 : loom__refuse(p->cli, LOOM_EXIT_USAGE,
-				"papers: %s has no figure or table '%s': see `gpuloom papers %s`", paper, figure,
-				paper);
+		 : loom__refuse(p->cli, LOOM_EXIT_USAGE, "papers: %s has no figure or table '%s': see `gpuloom papers %s`",
+				paper, figure, paper);
 }
 
 static int run_chosen(struct papers *p)
@@ -633,12 +633,8 @@ static int run(struct loom__cli *cli, void *args)
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "papers: too many words: PAPER and FIGURE");
 	if (!figure && (a->conf.set.n || a->from || a->kept || a->small || a->cpu || a->output.n))
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "papers: --%s needs PAPER and FIGURE",
-				    a->conf.set.n ? a->conf.set.at[0].option
-				    : a->from     ? "from"
-				    : a->kept     ? "kept"
-				    : a->small    ? "small"
-				    : a->cpu      ? "cpu"
-						  : "output");
+				    a->conf.set.n ? a->conf.set.at[0].option : a->from ? "from" : a->kept ? "kept"
+				    : a->small ? "small" : a->cpu ? "cpu" : "output");
 	if (a->cpu && (a->kept || a->from))
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "papers: --cpu runs a figure, and judges no result");
 	loom__catch_signals();

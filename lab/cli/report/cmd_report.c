@@ -104,7 +104,8 @@ static int check_plots(const struct loom__view *view, const struct loom__report_
 	unsigned lacking = asked ? settings->plots & ~drawn : drawn ? 0 : ~0u;
 	if (!lacking)
 		return 0;
-	all.plots = ~0u;
+	/* read_lines() chose factors either for lines or for bars and heat maps */
+	all.plots = settings->plots & LOOM__PLOT_NAMED ? ~(1u << LOOM__PLOT_LINES) : ~(unsigned)LOOM__PLOT_NAMED;
 	name_plots(&lacks, lacking);
 	name_plots(&has, loom__report_svg(&scratch, view, &all));
 	int rc = LOOM__FAIL(err, LOOM_EINVAL, "'%.200s' has no data for %s%s%s", view->doc[0].path, asked ? lacks.at : "a plot",

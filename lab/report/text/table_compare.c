@@ -124,9 +124,8 @@ static void noise(const cJSON *doc, struct loom__text *out)
 	{
 		char range[112];
 		loom__change_range(range, loom__json_number(o, "low"), loom__json_number(o, "high"), "?");
-		loom__line_add(
-		    out, "  %s, the baseline against itself: %s; differences below about %.2g %% cannot be detected\n",
-		    loom__json_text(o, "metric"), loom__ascii(range), 100 * loom__json_number(o, "floor"));
+		loom__line_add(out, "  %s, the baseline against itself: %s; differences below about %.2g %% cannot be detected\n",
+			       loom__json_text(o, "metric"), loom__ascii(range), 100 * loom__json_number(o, "floor"));
 	}
 }
 
@@ -193,7 +192,9 @@ static void conclusion(const struct loom__view *view, struct loom__text *out)
 			continue;
 		loom__gain(change, c->effect, c->better);
 		loom__gain_range(range, c->effect, c->low, c->high, c->better, "?");
-		if (!strncmp(change, "\xc3\x97", 2))
+		if (isnan(c->low) && isnan(c->high))
+			snprintf(range, sizeof(range), "too few blocks for an interval");
+		if (!strncmp(change, "\xc3\x97", 2) && strstr(says, "er than"))
 			change[strcspn(change, " ")] = 0; /* the sentence has the word faster or slower */
 		loom__text_add(out, said++ ? "" : "\n");
 		loom__line_add(out, "  %s %s %s in %s%s: %s (%s)\n", view->variant[c->variant].label, says,

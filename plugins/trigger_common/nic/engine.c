@@ -283,7 +283,7 @@ int nic_check(const struct nic *nic, const struct loom_trigger_post *what, struc
 	if (what->op == LOOM_NET_RECV && what->threshold && !what->chain && !strcmp(f->name, "shm"))
 		return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
 				 "%s: provider shm loses messages that come before a worker has fired their receive: set "
-				 "provider = tcp in [trigger.*], or use a put (two_sided = no)",
+				 "provider = tcp in [trigger], or use a put (two_sided = no)",
 				 nic->ops->name);
 	int rc = nic_check_bounds(&b, what, err);
 	if (rc || (what->op != LOOM_NET_GET && what->op != LOOM_NET_ADD) || !f->ops->staged ||

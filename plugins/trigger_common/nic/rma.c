@@ -388,7 +388,7 @@ int nic_rma_start(struct nic *nic, const struct loom_segments *segments, struct 
 	if (!strcmp(nic->fabric->name, "shm"))
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 				 "%s: provider shm reads wrong memory where ranks steal from each other: set provider "
-				 "= auto or tcp in [trigger.*], or choose trigger peer if all ranks are on one host",
+				 "= auto or tcp in [trigger], or choose trigger peer if all ranks are on one host",
 				 nic->ops->name);
 	all = host->alloc(host, host->ranks * sizeof(*all));
 	a = nic->rma = host->alloc(host, sizeof(*a));
