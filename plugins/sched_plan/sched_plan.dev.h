@@ -221,6 +221,12 @@ LOOM_FN void plan_count_classes(struct loom_ctx *c, struct plan *p, struct plan_
 	loom_barrier_lanes(c);
 }
 
+#ifdef LOOM_DEVICE_COMPILE
+#define PLAN_UNROLL _Pragma("unroll 8") /* a compiler unrolls a loop over all lanes, which takes too many registers */
+#else
+#define PLAN_UNROLL
+#endif
+
 /* Returns a cost in the middle of a class. */
 LOOM_FN float plan_cost_in(uint32_t number)
 {
@@ -248,6 +254,7 @@ LOOM_FN void plan_place_classes(struct loom_ctx *c, struct plan *p, struct plan_
 	sum[c->lane].cost = cost;
 	loom_barrier_lanes(c);
 	tasks = 0;
+	PLAN_UNROLL
 	for (uint32_t i = 0; i < c->lanes; i++) {
 		if (i < c->lane)
 			tasks += sum[i].tasks;
@@ -269,6 +276,7 @@ LOOM_FN void plan_place_classes(struct loom_ctx *c, struct plan *p, struct plan_
 	loom_barrier_lanes(c);
 	if (c->lane != 0)
 		return;
+	PLAN_UNROLL
 	for (uint32_t i = 1; i < c->lanes; i++)
 		solo += sum[i].tasks;
 	p->shape.listed = all;
