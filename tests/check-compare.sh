@@ -72,6 +72,8 @@ for seed in 1 2 3 4 5 6; do
 	grep -q '"verdict": *"[FS][AL]' "$tmp/luck.json" && fail "luck is taken for a difference, seed $seed"
 done
 expect 0 'openings' python3 -c "import json; d = json.load(open('$tmp/luck.json'))['design']; assert d['openings'] == 20; print('openings')"
+"$G" compare $luck --openings 10 --blocks 12 --samples-per-block 2 --quiet --json "$tmp/luck.json" # 10 at least
+expect 0 'at least' python3 -c "import json; d = json.load(open('$tmp/luck.json'))['design']; assert d['openings'] == 12; print('at least')"
 expect 0 'all blocks share one opening' "$G" compare $luck --openings 1
 grep -qE 'FASTER|SLOWER' "$tmp/out" || fail 'one opening shows its luck as a difference'
 expect 0 '' "$G" compare $luck --openings 7 --blocks 21 --samples-per-block 2 --json "$tmp/luck.json"

@@ -106,8 +106,9 @@ void loom__compare_add_run(cJSON *doc, const struct loom__interleave *x, int cod
 	loom__json_add_number(design, "samples_per_block", d->per_block);
 	loom__json_add_number(design, "warmup", d->warmup);
 	loom__json_add_number(design, "rewarm", d->rewarm);
-	loom__json_add_number(design, "openings", d->openings);
-	loom__json_add_number(design, "blocks_per_opening", loom__interleave_per_opening(d));
+	uint32_t each = loom__interleave_per_opening(d);
+	loom__json_add_number(design, "openings", (d->blocks + each - 1) / each);
+	loom__json_add_number(design, "blocks_per_opening", each);
 	loom__json_add_number(design, "spread", (double)d->spread_ns / 1e9);
 	loom__json_add_count(design, "seed", d->seed);
 	loom__json_add_bool(design, "interleaved", 1);

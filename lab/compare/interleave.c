@@ -118,7 +118,7 @@ static void await_turn(const struct loom__interleave *x, uint32_t number)
 
 uint32_t loom__interleave_per_opening(const struct loom__design *d)
 {
-	return d->openings ? (d->blocks + d->openings - 1) / d->openings : 1;
+	return d->openings && d->openings < d->blocks ? d->blocks / d->openings : 1;
 }
 
 size_t loom__interleave_total(const struct loom__interleave *x)

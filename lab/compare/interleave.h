@@ -69,7 +69,7 @@ int loom__holds_gpu(const struct loom_stack *s);
 /* Stops the run after the current sample. A second call stops it at once, like loom_stack_stop(). Async-signal-safe. */
 void loom__interleave_stop(struct loom__interleave *x);
 
-/* Returns the number of blocks that share one opening of the stacks. */
+/* Returns the number of blocks that share one opening of the stacks, rounded down, so that there are as many as asked for. */
 uint32_t loom__interleave_per_opening(const struct loom__design *d);
 
 /* Returns the number of executions in the whole run, with warm-ups. The number is an estimate until the warm-ups are
