@@ -286,6 +286,7 @@ expect 2 'has no data for forest' "$G" report tests/data/result.json --plot fore
 expect 2 "d1.ini' is a conf: .gpuloom run .*d1.ini --json" "$G" report "$tmp/d1.ini"
 # A table for LaTeX: the verdicts, or the medians.
 expect 0 '^variant & metric & verdict & change & 95 .% interval' "$G" report "$tmp/ab2.json" -o - --format tex
+grep -q '^configuration & ' "$tmp/out" || fail 'the medians of a comparison for LaTeX'
 grep -qF '\begin{tabular}{lllrrrr}' "$tmp/out" && grep -qF 'cpu\_seconds' "$tmp/out" && grep -qF ' \% ' "$tmp/out" ||
 	fail 'a table for LaTeX'
 expect 0 '' "$G" report tests/data/sweep.jsonl -o "$tmp/sweep.tex"

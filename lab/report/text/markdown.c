@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a report for pull requests: the verdicts first, then the values. A table for a paper in LaTeX has the verdicts, or else
- * the values. */
+/* Writes a report for pull requests: the verdicts first, then the values. Tables for a paper in LaTeX have the verdicts of a
+ * comparison, then the medians, also that of the baseline. */
 #include <math.h>
 #include <string.h>
 
@@ -109,9 +109,11 @@ void loom__report_latex(struct loom__text *out, const struct loom__view *view, c
 {
 	struct loom__grid g = {0};
 	loom__text_with(out, loom__latex_put, "%% %s; \\usepackage{booktabs}\n", *view->title ? view->title : "gpuloom");
-	if (view->comparisons)
+	if (view->comparisons) {
 		loom__verdict_grid(view, SIZE_MAX, 0, &g);
-	else
-		by_variant(view, settings, SIZE_MAX, &g);
+		loom__grid_latex(&g, out);
+		loom__text_add(out, "\n");
+	}
+	by_variant(view, settings, SIZE_MAX, &g);
 	loom__grid_latex(&g, out);
 }
