@@ -50,6 +50,7 @@ sched_no_join sched.joins of.a.join.did.not.run
 sched_anywhere sched.affinity affinity.excludes
 sched_no_stop sched.stop stop.flag
 sched_weak sched.each_task_once ThreadSanitizer
+sched_uncounted stack.explored race:|too.early
 transport_dirty transport.segments zeroed
 transport_overlap transport.segments overlap
 transport_unaligned transport.segments aligned
