@@ -130,7 +130,7 @@ size_t loom__interleave_total(const struct loom__interleave *x)
 
 /* Chooses how often all stacks are opened. The statistics count an opening as one observation. So there is one opening
  * per block if all openings together take less than a minute. If they take longer, there are fewer openings, but enough
- * for a confidence interval. */
+ * for a confidence interval. loom__interleave_per_opening() may make more of them, up to twice as many. */
 static uint32_t choose_openings(const struct loom__interleave *x)
 {
 	uint64_t fit = x->opening_ns ? OPENINGS_NS / x->opening_ns : UINT64_MAX;

@@ -98,8 +98,8 @@ const struct loom__option loom__compare_options[] = {
     LOOM__OPTION_DERIVE(struct loom__compare_args),
     {"blocks", "N", "blocks, in each of which all variants run", AT(blocks, U32), .dflt = "20", .min = 1, .max = 1e5},
     {"openings", "N",
-     "how often all variants are reopened, at most once per block; 0: for each block, unless that takes longer "
-     "than a minute",
+     "all variants are opened at least so often, but at most once per block; 0: for each block, unless that takes "
+     "longer than a minute",
      AT(openings, U32), .dflt = "0", .max = 1e5},
     {"samples-per-block", "N", "samples of each variant in a block; 0: 8 to 32, as many as fit into --spread",
      AT(samples_per_block, U32), .dflt = "0", .max = 1e4},

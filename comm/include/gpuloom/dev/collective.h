@@ -586,8 +586,8 @@ LOOM_FN void loom_comm_words(const struct loom_comm_view *v, struct loom_comm_wa
 			     struct loom_comm_piece p, uint32_t track, uint64_t round, int send, uint32_t lane, uint32_t lanes)
 {
 	int broadcast = call->what == LOOM_COMM_BROADCAST;
-	const struct loom_comm_sources s = {loom_comm_slot(v, round, track, 0), v->slot, 0, broadcast ? call->root : 0,
-					    broadcast ? call->root : v->ranks - 1, 1, 1, 0, 0};
+	const struct loom_comm_sources s = {loom_comm_slot(v, round, track, 0), v->slot, /* loads */ 0, broadcast ? call->root : 0,
+					    broadcast ? call->root : v->ranks - 1, /* marked */ 1, /* out */ 1, 0, 0};
 	uint64_t words = (p.bytes + 7) / 8;
 #ifndef LOOM_COMM_IS_GPU
 	for (uint32_t n = 1; words && n < v->ranks; n++)
@@ -797,7 +797,7 @@ LOOM_FN void loom_comm_fetch(const struct loom_comm_view *v, const struct loom_c
 {
 	uint64_t units = loom_comm_units(p), begin = 0, end = units, buffer = loom_comm_buffer(v, buffered, track);
 	if (phase == 1 && (call->what == LOOM_COMM_ALLREDUCE || call->what == LOOM_COMM_REDUCE_SCATTER)) {
-		struct loom_comm_sources s = {buffer, 0, 1, 0, v->ranks - 1, 0, 1, 0, buffer};
+		struct loom_comm_sources s = {buffer, 0, /* loads */ 1, 0, v->ranks - 1, /* marked */ 0, /* out */ 1, 0, buffer};
 		if (call->what == LOOM_COMM_REDUCE_SCATTER) {
 			s.at += v->rank * units * sizeof(struct loom_comm_unit);
 		} else if (loom_comm_is_parted(v, call)) {
@@ -852,8 +852,8 @@ LOOM_FN void loom_comm_pushed(const struct loom_comm_view *v, struct loom_comm_w
 		uint64_t sums = loom_comm_buffer(v, 1, track) + skip;
 		begin = begin < units ? begin : units; /* the last ranks may have no part */
 		struct loom_comm_sources s = {
-			loom_comm_buffer(v, parted ? 0 : ++w->buffered, track) + skip, each * unit, 0, 0, v->ranks - 1, 0, !parted,
-			parted ? v->ranks : 0, sums};
+			loom_comm_buffer(v, parted ? 0 : ++w->buffered, track) + skip, each * unit, /* loads */ 0, 0, v->ranks - 1,
+			/* marked */ 0, /* out */ !parted, /* keeps */ parted ? v->ranks : 0, sums};
 		loom_comm_next(w, round);
 		loom_comm_push(v, loom_comm_in(call, p, 0), units, s.at + v->rank * s.stride, (uint32_t)each, parted, t->lane,
 			       t->lanes);
