@@ -23,6 +23,9 @@ void loom__table_result(const cJSON *document, unsigned show, struct loom__text 
 
 /* Appends the verdicts of a comparison, a table per metric. */
 void loom__table_compare(const struct loom__view *view, struct loom__text *out);
+/* Returns the interval of an effect, or why there is none. */
+#define LOOM__EFFECT_RANGE 112
+char *loom__effect_range(char text[LOOM__EFFECT_RANGE], const struct loom__compared *c);
 /* Appends what limits a verdict: missing blocks, the margin, notes. `between` separates them. */
 void loom__verdict_remarks(const struct loom__view *view, const struct loom__compared *c, const char *between,
 			   struct loom__text *out);
