@@ -15,8 +15,8 @@ struct loom__report_settings;
 #define LOOM__TABLE_WIDTH 80
 
 enum {
-	LOOM__SHOW_CHOICES = 1, /* what the plug-ins chose */
-	LOOM__SHOW_WORKERS = 2, /* a row for each worker, in place of the lowest, median and highest values */
+	LOOM__SHOW_ALL = 1, /* metrics without a direction, lowest and highest values of the workers, what the plug-ins chose */
+	LOOM__SHOW_WORKERS = 2, /* a row for each worker */
 };
 /* Appends a result document (gpuloom.result/1). `show` is a combination of LOOM__SHOW_X. */
 void loom__table_result(const cJSON *document, unsigned show, struct loom__text *out);
