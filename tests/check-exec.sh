@@ -88,7 +88,7 @@ expect 3 'status 3.*n\?' "$G" run "$tmp/r.ini" --samples 1 --json "$tmp/u.json"
 bad=$(printf '%s/n\366\302\233n.ini' "$tmp")
 cp "$tmp/e.ini" "$bad"
 printf '{"x\\u001b\\u009b\302\233\377": {"value": 1, "unit": "\303"}}\n' >"$tmp/output"
-expect 0 'x\?\?\?\?' "$G" run "$bad" --samples 1 --json "$tmp/v.json"
+expect 0 'x\?\?\?\?' "$G" run -v "$bad" --samples 1 --json "$tmp/v.json"
 expect 0 '' "$G" report "$tmp/v.json" -o "$tmp/v.html"
 expect 0 '' "$G" report "$tmp/v.json" -o "$tmp/v.report.json"
 python3 - "$tmp/u.json" "$tmp/v.json" "$tmp/v.html" "$tmp/v.report.json" "$tmp/out" <<'PY' || fail \
