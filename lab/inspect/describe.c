@@ -69,17 +69,10 @@ static const char *gpu_source(const struct loom_plugin *p)
 		       : NULL;
 }
 
-static int has_cpu_code(const struct loom_plugin *p)
-{
-	return LOOM_HAS(p->dev, cpu);
-}
-
 static const char *where_it_runs(const struct loom_plugin *p)
 {
-	return has_cpu_code(p) && gpu_source(p) ? "CPU and GPU"
-	       : has_cpu_code(p)                ? "CPU only"
-	       : gpu_source(p)                  ? "GPU only"
-						: "the host only";
+	int cpu = LOOM_HAS(p->dev, cpu), gpu = gpu_source(p) != NULL;
+	return cpu && gpu ? "CPU and GPU" : cpu ? "CPU only" : gpu ? "GPU only" : "the host only";
 }
 
 static int is_of(const struct loom_opt *o, const char *section)
@@ -159,12 +152,8 @@ static const char *const usual[LOOM_KINDS] = {
 void loom__describe_text(const struct loom_plugin *p, const char *path, int by_path, struct loom__text *out)
 {
 	const char *section = loom__kind_section(p->kind), *name = loom__plugin_short(p);
-	add(out,
-	    "%s.%s %s\n  %s\n\n  kind      %s\n  licence   %s\n"
-	    "  ABI       %u\n"
-	    "  file      %s\n  runs on   %s\n",
-	    section, name, p->version, p->summary, section, p->license, (unsigned)p->abi, path,
-	    where_it_runs(p));
+	add(out, "%s.%s %s\n  %s\n\n  kind      %s\n  licence   %s\n  ABI       %u\n  file      %s\n  runs on   %s\n", section,
+	    name, p->version, p->summary, section, p->license, (unsigned)p->abi, path, where_it_runs(p));
 	if (gpu_source(p))
 		add(out, "  source    %s\n", gpu_source(p));
 	const char *of[8];
@@ -299,7 +288,7 @@ cJSON *loom__describe_row_json(const struct loom_opt *o)
 static void put_device_code(cJSON *object, const struct loom_plugin *p)
 {
 	cJSON *code = loom__json_add_object(object, "device_code");
-	loom__json_add_bool(code, "cpu", has_cpu_code(p));
+	loom__json_add_bool(code, "cpu", LOOM_HAS(p->dev, cpu));
 	put(code, "gpu_source", gpu_source(p));
 }
 
