@@ -41,9 +41,9 @@ PYTHON
 			for package in "$here"/*.whl "$here"/*.tar.gz; do
 				"$here/venv/bin/pip" --quiet --disable-pip-version-check install --force-reinstall \
 					--no-index "$package" >"$tmp/log" 2>&1 &&
-					(cd / && unset GPULOOM GPULOOM_LIBRARY PYTHONPATH && PATH="$B:$PATH" "$here/venv/bin/python" -c '
-import gpuloom
-with gpuloom.Stack("conf/fib.ini", set={"workload.fib.n": 12}) as stack:
+					(cd / && unset GPULOOM GPULOOM_LIBRARY PYTHONPATH && PATH="$B:$PATH" CONF="$OLDPWD/conf/fib.ini" "$here/venv/bin/python" -c '
+import gpuloom, os
+with gpuloom.Stack(os.environ["CONF"], set={"workload.fib.n": 12}) as stack:
     assert stack.run()["metrics"]["seconds"]
 print(gpuloom.__file__)') >"$tmp/out" 2>>"$tmp/log" && grep -q "^$here/venv/" "$tmp/out" ||
 					{ fail "pip install $package in a venv"; cat "$tmp/log"; }
