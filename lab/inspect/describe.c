@@ -27,10 +27,9 @@ static const struct {
 
 static void type_name(const struct loom_opt *o, char out[8])
 {
-	const char *name = types[o->type].name;
 	size_t i = 0;
-	for (; i < 7 && name[i]; i++)
-		out[i] = (char)tolower((unsigned char)name[i]);
+	for (const char *c = types[o->type].name; *c && i < 7; c++)
+		out[i++] = (char)tolower((unsigned char)*c);
 	out[i] = 0;
 }
 
