@@ -139,7 +139,8 @@ static void add_rows(struct loom__text *t, const struct loom_plugin *p, const ch
 	for (const struct loom_opt *o = p->opts; o->name; o++)
 		if (is_of(o, section) && !(o->flags & LOOM_OPT_DEPRECATED)) {
 			int empty = o->dflt && !o->dflt[0];
-			add(t, "%s%s =%s%s\n", empty ? ";" : "", o->name, empty ? "" : " ", o->dflt ? o->dflt : "...    ; required");
+			const char *value = o->dflt ? o->dflt : "...    ; required";
+			add(t, "%s%s =%s%s\n", empty ? ";" : "", o->name, empty ? "" : " ", value);
 		}
 }
 
@@ -151,8 +152,8 @@ static const char *const usual[LOOM_KINDS] = {
 void loom__describe_text(const struct loom_plugin *p, const char *path, int by_path, struct loom__text *out)
 {
 	const char *section = loom__kind_section(p->kind), *name = loom__plugin_short(p);
-	add(out, "%s.%s %s\n  %s\n\n  kind      %s\n  licence   %s\n  ABI       %u\n  file      %s\n  runs on   %s\n", section,
-	    name, p->version, p->summary, section, p->license, (unsigned)p->abi, path, where_it_runs(p));
+	add(out, "%s.%s %s\n  %s\n\n  kind      %s\n  licence   %s\n  ABI       %u\n  file      %s\n  runs on   %s\n",
+	    section, name, p->version, p->summary, section, p->license, (unsigned)p->abi, path, where_it_runs(p));
 	if (gpu_source(p))
 		add(out, "  source    %s\n", gpu_source(p));
 	const char *of[8];

@@ -48,7 +48,8 @@ static void print(const struct loom__cli *cli, const struct request *r, const st
 	fputs(loom__must_text(&text), cli->out);
 	loom__text_free(&text);
 	char *ready = NULL;
-	if (p->kind == LOOM_WORKLOAD && !by_path && !loom__conf_named(cli, loom__plugin_short(p), &ready, &(struct loom_error){0}))
+	if (p->kind == LOOM_WORKLOAD && !by_path &&
+	    !loom__conf_named(cli, loom__plugin_short(p), &ready, &(struct loom_error){0}))
 		fprintf(cli->out, "\nA ready conf of it: gpuloom run %s\n", loom__plugin_short(p));
 	free(ready);
 }
