@@ -277,6 +277,24 @@ for conf in conf/*.ini conf/*/*.ini; do
 done
 expect 0 '^scheduler +mgws +[0-9.]+ +.*sched_mgws[.]so +Work stealing' "$G" list --verbose
 expect 0 'public_queue' "$G" describe mgws
+# What describe prints can be pasted: of a workload a whole conf, of another plug-in lines behind a conf of its kind.
+for name in $("$G" list | awk 'NR > 1 { print $1 "." $2 }'); do
+	case $name in
+	workload.contains) set -- --set workload.contains.documents=9 ;; # it needs documents, or a path
+	workload.*) set -- ;;
+	sync.*) set -- conf/wic.ini ;;
+	barrier.*) set -- conf/barrier.ini ;;
+	trigger.*) set -- conf/pingpong.ini ;;
+	qos.*) set -- conf/qos/storm.ini ;;
+	*) set -- conf/uts.ini ;;
+	esac
+	"$G" describe "$name" | sed '1,/^\(To use it\|A conf that runs it\):$/d; /^A ready conf/d; s/= [.][.][.].*/= true/' >"$tmp/paste.ini"
+	expect 0 '' "$G" config check "$@" "$tmp/paste.ini"
+done
+set --
+expect 0 'A ready conf of it: gpuloom run exec' "$G" describe exec
+sed '1,/^A conf that runs it:$/d; /^A ready conf/d; s/= [.][.][.].*/= true/' "$tmp/out" >"$tmp/paste.ini"
+expect 0 '3 samples, each verified' "$G" run "$tmp/paste.ini" --samples 3
 for name in mgws sched_mgws scheduler.mgws; do
 	expect 0 'sched.each_task_once' "$G" validate --list $name
 done

@@ -74,7 +74,7 @@ const struct loom__usage loom__run_usage = {
 	     "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 124 timeout,\n"
 	     "130 interrupted.\n",
     .options = options,
-    .examples = "run contains\tthe job of the tutorial\n"
+    .examples = "run contains\ta search through documents, on two CPU devices\n"
 		"run contains --samples 20 --json r.json\tmore samples, and the result as a file\n"
 		"run contains --set scheduler.use=static\tanother scheduler\n"
 		"run -n 2 pingpong\tmessages between two ranks\n",
