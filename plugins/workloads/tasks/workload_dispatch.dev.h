@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_dispatch: experts in parallel. Each rank has some of the experts and some of the tokens. Device code.
+ *
+ * Dispatch: the rank of a token stores the token's row into each rank that has one of its experts, once for all of them,
+ * and then a note with the experts. A rank without such an expert gets an empty note, so each note is awaited, and no count
+ * is exchanged beforehand. Answer: a rank multiplies the row by the vector of each of its experts that the token has
+ * chosen, number by number, adds these products with the token's weights, and stores the sum into the rank of the token.
+ * Combine: the rank of the token adds the answers.
+ *
+ * A place is a rank and the number of one of its tokens. Rows, notes and answers have their own memory for each place, at
+ * equal offsets in the blocks of all ranks. So no two workers store to the same memory, and a sender needs no permission:
+ * it sends the row of the next round after it has combined the answers to this row, which were stored after the row was
+ * read. An answer of the next round is stored after its note has arrived, and the note is sent after the answers of this
+ * round were read.
+ *
+ * In the rounds, dispatch and combine are apart, and all workers of all ranks meet before each, so that each has a time of
+ * its own. Then comes the step: rows are answered by tasks as they arrive, under the scheduler. */
+#ifndef WORKLOAD_DISPATCH_DEV_H
+#define WORKLOAD_DISPATCH_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include <gpuloom/sched.h>
+
+#include "../collective/net.dev.h"
+#include "task.dev.h"
+#include "tile.dev.h"
+#endif
+
+#define DISPATCH_RANKS_MOST 64u
+#define DISPATCH_BATCH 4u /* pieces of 16 bytes that a lane has in flight */
+enum { DISPATCH_BEGUN, DISPATCH_ARRIVED, DISPATCH_ANSWERS, DISPATCH_COMBINED, DISPATCH_STAMPS };
+
+/* Head of the block for the stack, with byte offsets that are equal on all ranks. A number is a bfloat16. */
+struct dispatch {
+	uint32_t rank, ranks;
+	uint32_t own, most; /* tokens of this rank; those of the rank that has most */
+	uint32_t experts, top;
+	uint32_t dim;    /* numbers of a row, a multiple of 8 */
+	uint32_t rounds; /* rounds before the step */
+	uint64_t base_at;   /* [ranks] uint64_t: address of each rank's block */
+	uint64_t meet_at;   /* [ranks][workers] uint64_t: number of meetings at which a worker has arrived */
+	uint64_t choice_at; /* [most][top] uint32_t: the experts that this rank's tokens choose */
+	uint64_t x_at;	    /* [most][dim]: the rows of this rank's tokens */
+	uint64_t factor_at; /* [experts][dim]: the vectors of experts */
+	uint64_t note_at;   /* [ranks][most] notes */
+	uint64_t note_bytes;
+	uint64_t in_at;	    /* [ranks][most][dim]: rows that arrived */
+	uint64_t done_at;   /* [most][ranks] uint64_t: the round whose answer has arrived */
+	uint64_t back_at;   /* [most][ranks][dim]: answers that arrived */
+	uint64_t out_at;    /* [2][most][dim]: outputs of the rounds, and of the step */
+	uint64_t pad[1];
+};
+
+/* `n` experts of the rank that gets the note follow, each a uint32_t and the token's weight for it as a float. */
+struct dispatch_note {
+	uint64_t round;
+	uint32_t n, pad;
+};
+struct dispatch_share {
+	uint32_t expert;
+	float weight;
+};
+
+#define DISPATCH_AT(c, d, type, what) ((type *)((char *)(c)->global[LOOM_WORKLOAD] + (d)->what##_at))
+
+/* Ranks have contiguous ranges of experts, as for experts_routing.c: rank r has those from r * experts / ranks on. */
+LOOM_FN uint32_t dispatch_home(uint32_t experts, uint32_t ranks, uint32_t expert)
+{
+	return (uint32_t)(((uint64_t)(expert + 1) * ranks - 1) / experts);
+}
+
+/* Inputs for tests: small integers, so that all sums are exact. */
+LOOM_FN float dispatch_weight(uint32_t rank, uint32_t token, uint32_t k)
+{
+	return (float)(1 + (rank + token + k) % 2);
+}
+
+LOOM_FN char *dispatch_block(struct loom_ctx *c, const struct dispatch *d, uint32_t rank)
+{
+	return rank == d->rank ? (char *)c->global[LOOM_WORKLOAD] :
+				 (char *)DISPATCH_AT(c, d, const uint64_t, base)[rank];
+}
+
+LOOM_FN struct dispatch_note *dispatch_note(struct loom_ctx *c, const struct dispatch *d, uint32_t rank, uint64_t place)
+{
+	return (struct dispatch_note *)(dispatch_block(c, d, rank) + d->note_at + place * d->note_bytes);
+}
+
+/* Returns row `row` of the rows at offset `at` of a rank. */
+LOOM_FN struct tile_eight *dispatch_row(struct loom_ctx *c, const struct dispatch *d, uint32_t rank, uint64_t at, uint64_t row)
+{
+	return (struct tile_eight *)(dispatch_block(c, d, rank) + at + row * d->dim * 2);
+}
+
+LOOM_FN uint32_t dispatch_round(float x) /* to the nearest bfloat16 */
+{
+	union tile_bits v;
+	v.number = x;
+	return (v.bits + 0x7fffu + (v.bits >> 16 & 1)) >> 16;
+}
+
+LOOM_FN struct tile_eight dispatch_pack(const float *eight)
+{
+	struct tile_eight v;
+	TILE_UNROLL
+	for (uint32_t i = 0; i < 4; i++)
+		v.w[i] = dispatch_round(eight[2 * i]) | dispatch_round(eight[2 * i + 1]) << 16;
+	return v;
+}
+
+/* Loads a batch of a row's pieces: piece j, and every lanes-th behind it. */
+LOOM_FN void dispatch_load(const struct loom_ctx *c, const struct tile_eight *row, uint32_t j, uint32_t end, struct tile_eight *v)
+{
+	TILE_UNROLL
+	for (uint32_t b = 0; b < DISPATCH_BATCH; b++)
+		if (j + b * c->lanes < end)
+			v[b] = row[j + b * c->lanes];
+}
+
+LOOM_FN void dispatch_store(const struct loom_ctx *c, struct tile_eight *row, uint32_t j, uint32_t end, const struct tile_eight *v)
+{
+	TILE_UNROLL
+	for (uint32_t b = 0; b < DISPATCH_BATCH; b++)
+		if (j + b * c->lanes < end)
+			row[j + b * c->lanes] = v[b];
+}
+
+/* Returns the ranks that have an expert of one of this rank's tokens, as bits. */
+LOOM_FN uint64_t dispatch_targets(struct loom_ctx *c, const struct dispatch *d, uint32_t token)
+{
+	const uint32_t *choice = DISPATCH_AT(c, d, const uint32_t, choice) + (uint64_t)token * d->top;
+	uint64_t targets = 0;
+	for (uint32_t k = 0; k < d->top && token < d->own; k++)
+		targets |= 1ull << dispatch_home(d->experts, d->ranks, choice[k]);
+	return targets;
+}
+
+/* Writes the note of a token for a rank, except `round`. */
+LOOM_FN void dispatch_write(struct loom_ctx *c, const struct dispatch *d, uint32_t token, uint32_t rank)
+{
+	const uint32_t *choice = DISPATCH_AT(c, d, const uint32_t, choice) + (uint64_t)token * d->top;
+	struct dispatch_note *note = dispatch_note(c, d, rank, (uint64_t)d->rank * d->most + token);
+	struct dispatch_share *share = (struct dispatch_share *)(note + 1);
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < d->top && token < d->own; k++)
+		if (dispatch_home(d->experts, d->ranks, choice[k]) == rank) {
+			share[n].expert = choice[k];
+			share[n++].weight = dispatch_weight(d->rank, token, k);
+		}
+	note->n = n;
+}
+
+/* Sends a token's row and notes. If this rank has fewer tokens than another one, it sends empty notes for the rest. */
+LOOM_FN void dispatch_send(struct loom_ctx *c, const struct dispatch *d, uint32_t token, uint64_t round)
+{
+	const uint64_t targets = dispatch_targets(c, d, token), place = (uint64_t)d->rank * d->most + token;
+	const struct tile_eight *x = dispatch_row(c, d, d->rank, d->x_at, token);
+	const uint32_t end = targets ? d->dim / 8 : 0;
+	for (uint32_t r = c->lane; r < d->ranks; r += c->lanes)
+		dispatch_write(c, d, token, r);
+	for (uint32_t j = c->lane; j < end; j += DISPATCH_BATCH * c->lanes) {
+		struct tile_eight v[DISPATCH_BATCH];
+		dispatch_load(c, x, j, end, v);
+		for (uint32_t i = 1; i <= d->ranks; i++) { /* the own rank is the last, as its memory is near */
+			uint32_t r = (d->rank + i) % d->ranks;
+			if (targets >> r & 1)
+				dispatch_store(c, dispatch_row(c, d, r, d->in_at, place), j, end, v);
+		}
+	}
+	loom_stream(c, 2ull * d->dim * d->ranks);
+	loom_barrier_lanes(c);
+	/* Release: pairs with the acquire in dispatch_arrived(). The stores of the other lanes precede the barrier. */
+	for (uint32_t r = c->lane; r < d->ranks; r += c->lanes)
+		loom_store_release_sys(&dispatch_note(c, d, r, place)->round, round);
+}
+
+/* Collective over lanes. Waits for the note of a place. Returns its number of experts, or -1 when the run is over. */
+LOOM_FN int dispatch_arrived(struct loom_ctx *c, const struct dispatch *d, uint64_t place, uint64_t round)
+{
+	const struct dispatch_note *note = dispatch_note(c, d, d->rank, place);
+	uint64_t going = 1;
+	/* Acquire: pairs with the release in dispatch_send(). */
+	while (c->lane == 0 && going && loom_load_acquire_sys(&note->round) != round) {
+		going = (uint64_t)!loom_stopped(c);
+		loom_pause(c);
+	}
+	return loom_from_lane0(c, going) ? (int)note->n : -1;
+}
+
+/* Answers the row of a place, whose note has arrived with n > 0 experts. */
+LOOM_FN void dispatch_answer(struct loom_ctx *c, const struct dispatch *d, uint64_t place, uint32_t n, uint64_t round)
+{
+	const struct dispatch_share *share = (const struct dispatch_share *)(dispatch_note(c, d, d->rank, place) + 1);
+	const uint32_t end = d->dim / 8, rank = (uint32_t)(place / d->most);
+	const uint64_t back = place % d->most * d->ranks + d->rank;
+	const struct tile_eight *in = dispatch_row(c, d, d->rank, d->in_at, place);
+	struct tile_eight *to = dispatch_row(c, d, rank, d->back_at, back);
+	for (uint32_t j = c->lane; j < end; j += DISPATCH_BATCH * c->lanes) {
+		struct tile_eight v[DISPATCH_BATCH];
+		dispatch_load(c, in, j, end, v);
+		TILE_UNROLL
+		for (uint32_t b = 0; b < DISPATCH_BATCH; b++) {
+			float x[8], f[8], sum[8] = {0};
+			if (j + b * c->lanes >= end)
+				continue;
+			tile_numbers(&v[b], 1, x);
+			for (uint32_t k = 0; k < n; k++) {
+				tile_numbers(dispatch_row(c, d, d->rank, d->factor_at, share[k].expert) + j + b * c->lanes, 1, f);
+				for (uint32_t i = 0; i < 8; i++)
+					sum[i] += share[k].weight * (f[i] * x[i]);
+			}
+			v[b] = dispatch_pack(sum);
+		}
+		dispatch_store(c, to, j, end, v);
+	}
+	loom_stream(c, (3ull + n) * 2 * d->dim);
+	loom_barrier_lanes(c);
+	/* Release: pairs with the acquire in dispatch_combine(). */
+	if (c->lane == 0)
+		loom_store_release_sys((uint64_t *)(dispatch_block(c, d, rank) + d->done_at) + back, round);
+}
+
+/* Waits for the answers to a token, and adds them. out: 0 for the rounds, 1 for the step. Returns 1, or 0 when the run is
+ * over. */
+LOOM_FN int dispatch_combine(struct loom_ctx *c, const struct dispatch *d, uint32_t token, uint64_t round, uint32_t out)
+{
+	const uint64_t targets = dispatch_targets(c, d, token), back = (uint64_t)token * d->ranks;
+	struct tile_eight *to = dispatch_row(c, d, d->rank, d->out_at, (uint64_t)out * d->most + token);
+	for (uint32_t r = c->lane; r < d->ranks; r += c->lanes)
+		/* Acquire: pairs with the release in dispatch_answer(). The barrier below makes it that of all lanes. */
+		while (targets >> r & 1 && loom_load_acquire_sys(DISPATCH_AT(c, d, const uint64_t, done) + back + r) != round &&
+		       !loom_stopped(c))
+			loom_pause(c);
+	if (!loom_from_lane0(c, (uint64_t)!loom_stopped(c)))
+		return 0;
+	for (uint32_t j = c->lane; j < d->dim / 8; j += c->lanes) {
+		float sum[8] = {0}, x[8];
+		for (uint32_t r = 0; r < d->ranks; r++)
+			if (targets >> r & 1) {
+				tile_numbers(dispatch_row(c, d, d->rank, d->back_at, back + r) + j, 1, x);
+				for (uint32_t i = 0; i < 8; i++)
+					sum[i] += x[i];
+			}
+		to[j] = dispatch_pack(sum);
+	}
+	loom_stream(c, 2ull * d->dim * d->ranks);
+	return 1;
+}
+
+/* All workers of all ranks meet for the n-th time. Returns 1, or 0 when the run is over. */
+LOOM_FN int dispatch_meet(struct loom_ctx *c, const struct dispatch *d, uint64_t n)
+{
+	const uint64_t *met = DISPATCH_AT(c, d, const uint64_t, meet);
+	loom_barrier_lanes(c);
+	/* Release: pairs with the acquire below. */
+	for (uint32_t r = c->lane; r < d->ranks; r += c->lanes)
+		loom_store_release_sys((uint64_t *)(dispatch_block(c, d, r) + d->meet_at) + (uint64_t)d->rank * c->workers + c->worker, n);
+	loom_set_state(c, LOOM_STATE_BARRIER);
+	for (uint32_t i = c->lane; i < d->ranks * c->workers; i += c->lanes)
+		while (loom_load_acquire_sys(met + i) < n && !loom_stopped(c))
+			loom_pause(c);
+	loom_set_state(c, LOOM_STATE_TASKS);
+	return loom_from_lane0(c, (uint64_t)!loom_stopped(c)) != 0;
+}
+
+/* A task: param[0] is the first of param[1] places, whose rows it answers when they have arrived. */
+LOOM_FN void workload_dispatch_rows(struct loom_ctx *c, const struct loom_task *t)
+{
+	const struct dispatch copy = LOOM_NET_HEAD(c, struct dispatch), *d = &copy;
+	const uint64_t round = d->rounds + 1ull;
+	for (uint64_t i = 0; i < t->param[1]; i++) {
+		int n = dispatch_arrived(c, d, t->param[0] + i, round);
+		if (n < 0)
+			return;
+		if (n)
+			dispatch_answer(c, d, t->param[0] + i, (uint32_t)n, round);
+	}
+}
+
+LOOM_FN void dispatch_stamp(struct loom_ctx *c, uint64_t round, uint32_t which)
+{
+	loom_barrier_lanes(c);
+	if (c->lane == 0)
+		((uint64_t *)c->own[LOOM_WORKLOAD])[round * DISPATCH_STAMPS + which] = loom_clock_ns(c);
+}
+
+/* Dispatch and combine apart. Each worker has its tokens and its places. Returns 1, or 0 when the run is over. */
+LOOM_FN int dispatch_apart(struct loom_ctx *c, const struct dispatch *d, uint64_t round)
+{
+	const uint64_t places = (uint64_t)d->ranks * d->most;
+	if (!dispatch_meet(c, d, 2 * round - 1))
+		return 0;
+	dispatch_stamp(c, round - 1, DISPATCH_BEGUN);
+	for (uint32_t i = c->worker; i < d->most; i += c->workers)
+		dispatch_send(c, d, i, round);
+	for (uint64_t p = c->worker; p < places; p += c->workers)
+		if (dispatch_arrived(c, d, p, round) < 0)
+			return 0;
+	dispatch_stamp(c, round - 1, DISPATCH_ARRIVED);
+	if (!dispatch_meet(c, d, 2 * round))
+		return 0;
+	dispatch_stamp(c, round - 1, DISPATCH_ANSWERS);
+	for (uint64_t p = c->worker; p < places; p += c->workers) {
+		uint32_t n = dispatch_note(c, d, d->rank, p)->n;
+		if (n)
+			dispatch_answer(c, d, p, n, round);
+	}
+	for (uint32_t i = c->worker; i < d->own; i += c->workers)
+		if (!dispatch_combine(c, d, i, round, 0))
+			return 0;
+	dispatch_stamp(c, round - 1, DISPATCH_COMBINED);
+	return 1;
+}
+
+LOOM_FN void workload_dispatch_kernel(struct loom_ctx *c)
+{
+	const struct dispatch copy = LOOM_NET_HEAD(c, struct dispatch), *d = &copy;
+	const uint64_t rounds = d->rounds;
+	LOOM_NO_UNROLL
+	for (uint64_t round = 1; round <= rounds; round++)
+		if (!dispatch_apart(c, d, round))
+			return;
+	if (!dispatch_meet(c, d, 2 * rounds + 1))
+		return;
+	dispatch_stamp(c, rounds, DISPATCH_BEGUN);
+	for (uint32_t i = c->worker; i < d->most; i += c->workers)
+		dispatch_send(c, d, i, rounds + 1);
+	LOOM_CALL(sched, run, c);
+	for (uint32_t i = c->worker; i < d->own; i += c->workers)
+		if (!dispatch_combine(c, d, i, rounds + 1, 1))
+			return;
+	dispatch_stamp(c, rounds, DISPATCH_COMBINED);
+}
+
+#endif
