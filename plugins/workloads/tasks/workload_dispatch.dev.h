@@ -27,7 +27,7 @@
 #endif
 
 #define DISPATCH_RANKS_MOST 64u
-#define DISPATCH_BATCH 4u /* pieces of 16 bytes that a lane has in flight */
+#define DISPATCH_BATCH 2u /* pieces of 16 bytes that a lane has in flight */
 enum { DISPATCH_BEGUN, DISPATCH_ARRIVED, DISPATCH_ANSWERS, DISPATCH_COMBINED, DISPATCH_STAMPS };
 
 /* Head of the block for the stack, with byte offsets that are equal on all ranks. A number is a bfloat16. */
@@ -66,7 +66,7 @@ struct dispatch_share {
 /* Ranks have contiguous ranges of experts, as for experts_routing.c: rank r has those from r * experts / ranks on. */
 LOOM_FN uint32_t dispatch_home(uint32_t experts, uint32_t ranks, uint32_t expert)
 {
-	return (uint32_t)(((uint64_t)(expert + 1) * ranks - 1) / experts);
+	return ((expert + 1) * ranks - 1) / experts;
 }
 
 /* Inputs for tests: small integers, so that all sums are exact. */
@@ -130,6 +130,7 @@ LOOM_FN uint64_t dispatch_targets(struct loom_ctx *c, const struct dispatch *d, 
 {
 	const uint32_t *choice = DISPATCH_AT(c, d, const uint32_t, choice) + (uint64_t)token * d->top;
 	uint64_t targets = 0;
+	LOOM_NO_UNROLL
 	for (uint32_t k = 0; k < d->top && token < d->own; k++)
 		targets |= 1ull << dispatch_home(d->experts, d->ranks, choice[k]);
 	return targets;
@@ -142,6 +143,7 @@ LOOM_FN void dispatch_write(struct loom_ctx *c, const struct dispatch *d, uint32
 	struct dispatch_note *note = dispatch_note(c, d, rank, (uint64_t)d->rank * d->most + token);
 	struct dispatch_share *share = (struct dispatch_share *)(note + 1);
 	uint32_t n = 0;
+	LOOM_NO_UNROLL
 	for (uint32_t k = 0; k < d->top && token < d->own; k++)
 		if (dispatch_home(d->experts, d->ranks, choice[k]) == rank) {
 			share[n].expert = choice[k];
@@ -156,11 +158,14 @@ LOOM_FN void dispatch_send(struct loom_ctx *c, const struct dispatch *d, uint32_
 	const uint64_t targets = dispatch_targets(c, d, token), place = (uint64_t)d->rank * d->most + token;
 	const struct tile_eight *x = dispatch_row(c, d, d->rank, d->x_at, token);
 	const uint32_t end = targets ? d->dim / 8 : 0;
+	LOOM_NO_UNROLL
 	for (uint32_t r = c->lane; r < d->ranks; r += c->lanes)
 		dispatch_write(c, d, token, r);
+	LOOM_NO_UNROLL
 	for (uint32_t j = c->lane; j < end; j += DISPATCH_BATCH * c->lanes) {
-		struct tile_eight v[DISPATCH_BATCH];
+		struct tile_eight v[DISPATCH_BATCH] = {{{0, 0, 0, 0}}};
 		dispatch_load(c, x, j, end, v);
+		LOOM_NO_UNROLL
 		for (uint32_t i = 1; i <= d->ranks; i++) { /* the own rank is the last, as its memory is near */
 			uint32_t r = (d->rank + i) % d->ranks;
 			if (targets >> r & 1)
@@ -195,8 +200,9 @@ LOOM_FN void dispatch_answer(struct loom_ctx *c, const struct dispatch *d, uint6
 	const uint64_t back = place % d->most * d->ranks + d->rank;
 	const struct tile_eight *in = dispatch_row(c, d, d->rank, d->in_at, place);
 	struct tile_eight *to = dispatch_row(c, d, rank, d->back_at, back);
+	LOOM_NO_UNROLL
 	for (uint32_t j = c->lane; j < end; j += DISPATCH_BATCH * c->lanes) {
-		struct tile_eight v[DISPATCH_BATCH];
+		struct tile_eight v[DISPATCH_BATCH] = {{{0, 0, 0, 0}}};
 		dispatch_load(c, in, j, end, v);
 		TILE_UNROLL
 		for (uint32_t b = 0; b < DISPATCH_BATCH; b++) {
@@ -204,8 +210,10 @@ LOOM_FN void dispatch_answer(struct loom_ctx *c, const struct dispatch *d, uint6
 			if (j + b * c->lanes >= end)
 				continue;
 			tile_numbers(&v[b], 1, x);
+			LOOM_NO_UNROLL
 			for (uint32_t k = 0; k < n; k++) {
 				tile_numbers(dispatch_row(c, d, d->rank, d->factor_at, share[k].expert) + j + b * c->lanes, 1, f);
+				TILE_UNROLL
 				for (uint32_t i = 0; i < 8; i++)
 					sum[i] += share[k].weight * (f[i] * x[i]);
 			}
@@ -225,6 +233,7 @@ LOOM_FN void dispatch_answer(struct loom_ctx *c, const struct dispatch *d, uint6
 LOOM_FN int dispatch_combine(struct loom_ctx *c, const struct dispatch *d, uint32_t token, uint64_t round, uint32_t out)
 {
 	const uint64_t targets = dispatch_targets(c, d, token), back = (uint64_t)token * d->ranks;
+	const uint32_t end = d->dim / 8;
 	struct tile_eight *to = dispatch_row(c, d, d->rank, d->out_at, (uint64_t)out * d->most + token);
 	for (uint32_t r = c->lane; r < d->ranks; r += c->lanes)
 		/* Acquire: pairs with the release in dispatch_answer(). The barrier below makes it that of all lanes. */
@@ -233,15 +242,27 @@ LOOM_FN int dispatch_combine(struct loom_ctx *c, const struct dispatch *d, uint3
 			loom_pause(c);
 	if (!loom_from_lane0(c, (uint64_t)!loom_stopped(c)))
 		return 0;
-	for (uint32_t j = c->lane; j < d->dim / 8; j += c->lanes) {
-		float sum[8] = {0}, x[8];
-		for (uint32_t r = 0; r < d->ranks; r++)
-			if (targets >> r & 1) {
-				tile_numbers(dispatch_row(c, d, d->rank, d->back_at, back + r) + j, 1, x);
+	LOOM_NO_UNROLL
+	for (uint32_t j = c->lane; j < end; j += DISPATCH_BATCH * c->lanes) {
+		float sum[DISPATCH_BATCH][8] = {{0}}, x[8];
+		struct tile_eight v[DISPATCH_BATCH] = {{{0, 0, 0, 0}}};
+		LOOM_NO_UNROLL
+		for (uint32_t r = 0; r < d->ranks; r++) {
+			if (!(targets >> r & 1))
+				continue;
+			dispatch_load(c, dispatch_row(c, d, d->rank, d->back_at, back + r), j, end, v);
+			TILE_UNROLL
+			for (uint32_t b = 0; b < DISPATCH_BATCH; b++) {
+				tile_numbers(&v[b], 1, x);
+				TILE_UNROLL
 				for (uint32_t i = 0; i < 8; i++)
-					sum[i] += x[i];
+					sum[b][i] += x[i];
 			}
-		to[j] = dispatch_pack(sum);
+		}
+		TILE_UNROLL
+		for (uint32_t b = 0; b < DISPATCH_BATCH; b++)
+			v[b] = dispatch_pack(sum[b]);
+		dispatch_store(c, to, j, end, v);
 	}
 	loom_stream(c, 2ull * d->dim * d->ranks);
 	return 1;
