@@ -814,7 +814,7 @@ static void row_body(uint32_t fiber)
 	struct row_memory *m = c->global[LOOM_WORKLOAD];
 	const struct dispatch *d = &m->head;
 	for (uint64_t round = 1; round <= ROW_ROUNDS; round++) {
-		wrong(!dispatch_apart(c, d, round));
+		wrong(!dispatch_one_round(c, d, round));
 		row_check(d, m, c->worker, 0);
 		loom_barrier_lanes(c);
 		for (uint32_t j = c->lane; j < ROW_DIM; j += c->lanes) /* overwritten, as another job would */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host half of workload_dispatch: experts in parallel over the ranks of a job. */
+#include <gpuloom/trigger.h>
 #include <stdlib.h>
 
 #include "experts_routing.h"
 #include "workload_dispatch.dev.h"
-#include "../net/net.h"
+#include "../common/host.h"
+#include "lib/align.h"
 #include "lib/random.h"
 
 static const char *const skews[] = {EXPERTS_SKEWS(EXPERTS_SKEW_TEXT) NULL};
@@ -28,7 +30,7 @@ static const struct loom_opt dispatch_rows[] = {
 	LOOM_OPT(struct dispatch_opts, trace, LOOM_OPT_PATH, "",
 		 "skew = trace: a file of choices, as `save` of workload_experts writes it. After its last step comes its first."),
 	LOOM_OPT(struct dispatch_opts, rounds, LOOM_OPT_U32, "8",
-		 "Executions of dispatch and combine apart, before the step; dispatch_ns and combine_ns are their medians.", .max = 1000),
+		 "Rounds of dispatch and combine, one after the other, before the step; dispatch_ns and combine_ns are their medians.", .max = 1000),
 	LOOM_OPT(struct dispatch_opts, rows, LOOM_OPT_U32, "1", "Rows of a task of the step.", .min = 1, .max = EXPERTS_TOKENS_MOST),
 	{.name = NULL},
 };
@@ -43,9 +45,15 @@ struct dispatch_job {
 	uint64_t sample;
 };
 
+static uint32_t rank_of(const struct loom_host *host)
+{
+	return LOOM_HAS(host, allgather) ? host->rank : 0;
+}
+
 static struct routing shape_of(const struct loom_host *host, const struct dispatch_opts *o)
 {
-	return (struct routing){.experts = o->experts, .tokens = o->tokens, .top = o->top, .ranks = loom_net_ranks(host), .steps = 1};
+	return (struct routing){.experts = o->experts, .tokens = o->tokens, .top = o->top, .steps = 1,
+				.ranks = LOOM_HAS(host, allgather) ? host->ranks : 1};
 }
 
 static int dispatch_check(const struct loom_host *host, const void *opts, struct loom_error *err)
@@ -115,7 +123,7 @@ static uint32_t route(struct dispatch_job *job, uint64_t seed, uint64_t step)
 	job->choice = t->choice + step % t->steps * t->tokens * t->top;
 	job->source = t->source + step % t->steps * t->tokens;
 	for (uint32_t i = 0; i < t->tokens; i++)
-		if (job->source[i] == loom_net_rank(job->base.host))
+		if (job->source[i] == rank_of(job->base.host))
 			job->mine[own++] = i;
 	return own;
 }
@@ -139,7 +147,7 @@ static uint32_t most_of(struct dispatch_job *job, uint64_t seed)
 static struct dispatch head_of(struct dispatch_job *job, const struct loom_layout *layout, uint64_t *bytes)
 {
 	const struct dispatch_opts *o = job->o;
-	struct dispatch d = {.rank = loom_net_rank(job->base.host),
+	struct dispatch d = {.rank = rank_of(job->base.host),
 			     .ranks = job->routing.ranks,
 			     .most = most_of(job, layout->seed),
 			     .experts = o->experts,
@@ -147,8 +155,8 @@ static struct dispatch head_of(struct dispatch_job *job, const struct loom_layou
 			     .dim = o->dim,
 			     .rounds = o->rounds};
 	uint64_t at = sizeof(d), places = (uint64_t)d.ranks * d.most, row = o->dim * 2ull;
-	d.note_bytes = loom_net_line(sizeof(struct dispatch_note) + d.top * sizeof(struct dispatch_share));
-#define PLACE(what, size) (d.what##_at = at, at = loom_net_line(at + (size)))
+	d.note_bytes = loom__align(sizeof(struct dispatch_note) + d.top * sizeof(struct dispatch_share), 64);
+#define PLACE(what, size) (d.what##_at = at, at = loom__align(at + (size), 64))
 	PLACE(base, d.ranks * 8);
 	PLACE(meet, d.ranks * layout->workers * 8ull);
 	PLACE(choice, (uint64_t)d.most * d.top * 4);
@@ -289,7 +297,7 @@ static uint64_t median_of(const struct loom_layout *layout, const struct loom_vi
 	uint64_t ns[1000];
 	for (uint32_t i = 0; i < rounds; i++)
 		ns[i] = time_of(layout, view, i, from, to);
-	qsort(ns, rounds, sizeof(*ns), net_ascending);
+	qsort(ns, rounds, sizeof(*ns), workload_ascending);
 	return ns[rounds / 2];
 }
 
@@ -334,8 +342,8 @@ WORKLOAD_OPS(dispatch, .create = dispatch_create, .destroy = dispatch_destroy, .
 	     .tasks = dispatch_tasks, .wire = dispatch_wire, .inputs = dispatch_inputs, .needs = 1u << LOOM_SCHED | 1u << LOOM_TERM);
 
 static const struct loom_task_entry dispatch_entries[] = {{"workload_dispatch_rows", workload_dispatch_rows}};
-WORKLOAD_CODE(workload_dispatch, dispatch_entries, LOOM_CODE_FILE("collective/net.dev.h") LOOM_CODE_FILE("task.dev.h")
-	      LOOM_CODE_FILE("tile.dev.h") LOOM_CODE_FILE("workload_dispatch.dev.h"), .kernel = workload_dispatch_kernel);
+WORKLOAD_CODE(workload_dispatch, dispatch_entries, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("tile.dev.h")
+	      LOOM_CODE_FILE("workload_dispatch.dev.h"), .kernel = workload_dispatch_kernel);
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_dispatch", "0.1.0", "Apache-2.0",
 		   "Experts in parallel: tokens travel to the ranks of their experts, and results come back", .opts = dispatch_rows,

@@ -13,15 +13,13 @@
  * read. An answer of the next round is stored after its note has arrived, and the note is sent after the answers of this
  * round were read.
  *
- * In the rounds, dispatch and combine are apart, and all workers of all ranks meet before each, so that each has a time of
- * its own. Then comes the step: rows are answered by tasks as they arrive, under the scheduler. */
+ * In the rounds, all workers of all ranks meet before dispatch, and again before combine, so that each has a time of its own. Then comes the step: rows are answered by tasks as they arrive, under the scheduler. */
 #ifndef WORKLOAD_DISPATCH_DEV_H
 #define WORKLOAD_DISPATCH_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
 #include <gpuloom/sched.h>
 
-#include "../collective/net.dev.h"
 #include "task.dev.h"
 #include "tile.dev.h"
 #endif
@@ -287,7 +285,7 @@ LOOM_FN int dispatch_meet(struct loom_ctx *c, const struct dispatch *d, uint64_t
 /* A task: param[0] is the first of param[1] places, whose rows it answers when they have arrived. */
 LOOM_FN void workload_dispatch_rows(struct loom_ctx *c, const struct loom_task *t)
 {
-	const struct dispatch copy = LOOM_NET_HEAD(c, struct dispatch), *d = &copy;
+	const struct dispatch copy = *(const struct dispatch *)c->global[LOOM_WORKLOAD], *d = &copy;
 	const uint64_t round = d->rounds + 1ull;
 	for (uint64_t i = 0; i < t->param[1]; i++) {
 		int n = dispatch_arrived(c, d, t->param[0] + i, round);
@@ -305,8 +303,8 @@ LOOM_FN void dispatch_stamp(struct loom_ctx *c, uint64_t round, uint32_t which)
 		((uint64_t *)c->own[LOOM_WORKLOAD])[round * DISPATCH_STAMPS + which] = loom_clock_ns(c);
 }
 
-/* Dispatch and combine apart. Each worker has its tokens and its places. Returns 1, or 0 when the run is over. */
-LOOM_FN int dispatch_apart(struct loom_ctx *c, const struct dispatch *d, uint64_t round)
+/* A round. Each worker has its tokens and its places. Returns 1, or 0 when the run is over. */
+LOOM_FN int dispatch_one_round(struct loom_ctx *c, const struct dispatch *d, uint64_t round)
 {
 	const uint64_t places = (uint64_t)d->ranks * d->most;
 	if (!dispatch_meet(c, d, 2 * round - 1))
@@ -335,11 +333,11 @@ LOOM_FN int dispatch_apart(struct loom_ctx *c, const struct dispatch *d, uint64_
 
 LOOM_FN void workload_dispatch_kernel(struct loom_ctx *c)
 {
-	const struct dispatch copy = LOOM_NET_HEAD(c, struct dispatch), *d = &copy;
+	const struct dispatch copy = *(const struct dispatch *)c->global[LOOM_WORKLOAD], *d = &copy;
 	const uint64_t rounds = d->rounds;
 	LOOM_NO_UNROLL
 	for (uint64_t round = 1; round <= rounds; round++)
-		if (!dispatch_apart(c, d, round))
+		if (!dispatch_one_round(c, d, round))
 			return;
 	if (!dispatch_meet(c, d, 2 * rounds + 1))
 		return;
