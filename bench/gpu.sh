@@ -426,6 +426,15 @@ t_scale() {
 		done
 		compare scale-${2##*=}
 	done
+	for law in zipf equal; do # a rank for each GPU, which has its sequences in its own memory
+		for n in 1 2 4; do
+			[ $n -gt "$gpus" ] || job gpus-$n $n seconds run.workload=ragged trigger.use=peer scheduler.use=plan device.cuda.lanes=128 \
+				workload.ragged.law=$law workload.ragged.sequences=128 workload.ragged.length=2048 workload.ragged.heads=32 \
+				workload.ragged.kv_heads=8 workload.ragged.dim=128 workload.ragged.checked=2 workload.ragged.chunk=4096
+			[ $n = 1 ] || bar scale_ragged_${law}_$n seconds gpus-1 gpus-$n '>=' "$(awk -v n=$n 'BEGIN { print n == 2 ? 1.9 : 3.6 }')"
+		done
+		compare scale-ragged-$law
+	done
 }
 # libraries: compiles the rivals with NVSHMEM and NCCL's device API, if the wheels of NVIDIA are here. They run without NVLink multicast.
 libraries() {
@@ -512,7 +521,7 @@ t_dispatch() {
 	compare dispatch-$gpus --metric dispatch_ns,combine_ns
 	cases='equal hot_set hot_rank hot_spread ragged_source idle_rank rotating burst'
 	for case in $cases; do
-		job $case "$gpus" step_ns $(dispatched) workload.dispatch.rounds=0 workload.dispatch.skew=$case run.samples=16
+		job $case "$gpus" step_ns $(dispatched) workload.dispatch.rounds=0 workload.dispatch.skew=$case workload.dispatch.redraw=sample run.samples=16
 		bar dispatch_${gpus}_case_$case step_ns $case "$(echo $cases | tr ' ' '|')" '<=' 1.4
 	done
 	compare dispatch-cases-$gpus --metric step_ns

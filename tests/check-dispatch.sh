@@ -14,7 +14,7 @@ for n in 1 2 3 4; do
 	done
 done
 for case in equal hot_set hot_rank hot_spread ragged_source idle_rank rotating burst; do
-	expect 0 '' "$G" run -n 4 conf/dispatch.ini $small --samples 9 --set workload.dispatch.skew=$case --json "$tmp/out.json"
+	expect 0 '' "$G" run -n 4 conf/dispatch.ini $small --samples 9 --set workload.dispatch.redraw=sample --set workload.dispatch.skew=$case --json "$tmp/out.json"
 	[ $case != idle_rank ] || [ "$(metric most_rows)" -le 64 ] || fail "a rank got $(metric most_rows) rows of 64 tokens"
 done
 # With one rank each row travels once, to this rank. Two ranks share the experts, and nearly each token has some of both.

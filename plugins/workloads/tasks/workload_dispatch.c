@@ -10,9 +10,10 @@
 #include "lib/random.h"
 
 static const char *const skews[] = {EXPERTS_SKEWS(EXPERTS_SKEW_TEXT) NULL};
+static const char *const redraws[] = {"run", "sample", NULL};
 
 struct dispatch_opts {
-	uint32_t experts, tokens, top, dim, skew, rounds, rows;
+	uint32_t experts, tokens, top, dim, skew, redraw, rounds, rows;
 	const char *trace;
 };
 
@@ -25,8 +26,10 @@ static const struct loom_opt dispatch_rows[] = {
 	LOOM_OPT(struct dispatch_opts, dim, LOOM_OPT_U32, "512", "Numbers of a row, each a bfloat16; a multiple of 8.", .min = 8,
 		 .max = 1 << 16),
 	LOOM_OPT(struct dispatch_opts, skew, LOOM_OPT_ENUM, "uniform",
-		 "Which experts tokens choose, and which ranks send them, by [run] seed and the step. Each sample is the next step. "
+		 "Which experts tokens choose, and which ranks send them, by [run] seed and the step. "
 		 EXPERTS_SKEWS(EXPERTS_SKEW_HELP), .choices = skews),
+	LOOM_OPT(struct dispatch_opts, redraw, LOOM_OPT_ENUM, "run", "run: each sample is step 0. sample: each is the next step.",
+		 .choices = redraws),
 	LOOM_OPT(struct dispatch_opts, trace, LOOM_OPT_PATH, "",
 		 "skew = trace: a file of choices, as `save` of workload_experts writes it. After its last step comes its first."),
 	LOOM_OPT(struct dispatch_opts, rounds, LOOM_OPT_U32, "8",
@@ -223,7 +226,7 @@ static int dispatch_init(void *self, const struct loom_layout *layout, const str
 	uint64_t bytes;
 	(void)err;
 	*d = head_of(job, layout, &bytes);
-	d->own = route(job, layout->seed, job->sample++);
+	d->own = route(job, layout->seed, job->o->redraw ? job->sample++ : 0);
 	memset(all + d->meet_at, 0, d->x_at - d->meet_at);
 	memset(all + d->note_at, 0, d->in_at - d->note_at);
 	memset(all + d->done_at, 0, d->back_at - d->done_at);
