@@ -12,6 +12,8 @@
 static const char *const skews[] = {EXPERTS_SKEWS(EXPERTS_SKEW_TEXT) NULL};
 static const char *const redraws[] = {"run", "sample", NULL};
 
+#define ROUNDS_MOST 1000
+
 struct dispatch_opts {
 	uint32_t experts, tokens, top, dim, skew, redraw, rounds, rows;
 	const char *trace;
@@ -33,7 +35,7 @@ static const struct loom_opt dispatch_rows[] = {
 	LOOM_OPT(struct dispatch_opts, trace, LOOM_OPT_PATH, "",
 		 "skew = trace: a file of choices, as `save` of workload_experts writes it. After its last step comes its first."),
 	LOOM_OPT(struct dispatch_opts, rounds, LOOM_OPT_U32, "8",
-		 "Rounds of dispatch and combine, one after the other, before the step; dispatch_ns and combine_ns are their medians.", .max = 1000),
+		 "Rounds of dispatch and combine, one after the other, before the step; dispatch_ns and combine_ns are their medians.", .max = ROUNDS_MOST),
 	LOOM_OPT(struct dispatch_opts, rows, LOOM_OPT_U32, "1", "Rows of a task of the step.", .min = 1, .max = EXPERTS_TOKENS_MOST),
 	{.name = NULL},
 };
@@ -48,15 +50,10 @@ struct dispatch_job {
 	uint64_t sample;
 };
 
-static uint32_t rank_of(const struct loom_host *host)
-{
-	return LOOM_HAS(host, allgather) ? host->rank : 0;
-}
-
 static struct routing shape_of(const struct loom_host *host, const struct dispatch_opts *o)
 {
-	return (struct routing){.experts = o->experts, .tokens = o->tokens, .top = o->top, .steps = 1,
-				.ranks = LOOM_HAS(host, allgather) ? host->ranks : 1};
+	return (struct routing){
+	    .experts = o->experts, .tokens = o->tokens, .top = o->top, .steps = 1, .ranks = workload_ranks(host)};
 }
 
 static int dispatch_check(const struct loom_host *host, const void *opts, struct loom_error *err)
@@ -94,7 +91,7 @@ static int dispatch_create(const struct loom_host *host, const void *opts, void 
 	if (shape.ranks > DISPATCH_RANKS_MOST || shape.ranks > o->experts)
 		rc = LOOM_FAIL(host, err, LOOM_EINVAL, "dispatch: %u ranks: each must have an expert, and there may be %u", shape.ranks,
 			       DISPATCH_RANKS_MOST);
-	else if (o->skew != EXPERTS_TRACE && o->top > routing_some(o->skew, &shape))
+	else if (o->top > routing_some(o->skew, &shape))
 		rc = LOOM_FAIL(host, err, LOOM_EINVAL, "dispatch: top = %u: tokens choose among %u experts", o->top,
 			       routing_some(o->skew, &shape));
 	else
@@ -112,8 +109,7 @@ static int dispatch_create(const struct loom_host *host, const void *opts, void 
 
 static int dispatch_inputs(const struct loom_host *host, const void *opts, struct loom_error *err)
 {
-	const struct dispatch_opts *o = opts;
-	return routing_inputs(host, o->skew, o->trace, err);
+	return routing_inputs(host, ((const struct dispatch_opts *)opts)->skew, ((const struct dispatch_opts *)opts)->trace, err);
 }
 
 /* Sets the choices of a step, and finds this rank's tokens. Returns their number. */
@@ -126,7 +122,7 @@ static uint32_t route(struct dispatch_job *job, uint64_t seed, uint64_t step)
 	job->choice = t->choice + step % t->steps * t->tokens * t->top;
 	job->source = t->source + step % t->steps * t->tokens;
 	for (uint32_t i = 0; i < t->tokens; i++)
-		if (job->source[i] == rank_of(job->base.host))
+		if (job->source[i] == workload_rank(job->base.host))
 			job->mine[own++] = i;
 	return own;
 }
@@ -150,7 +146,7 @@ static uint32_t most_of(struct dispatch_job *job, uint64_t seed)
 static struct dispatch head_of(struct dispatch_job *job, const struct loom_layout *layout, uint64_t *bytes)
 {
 	const struct dispatch_opts *o = job->o;
-	struct dispatch d = {.rank = rank_of(job->base.host),
+	struct dispatch d = {.rank = workload_rank(job->base.host),
 			     .ranks = job->routing.ranks,
 			     .most = most_of(job, layout->seed),
 			     .experts = o->experts,
@@ -283,29 +279,26 @@ static int check(struct dispatch_job *job, const struct dispatch *d, uint64_t se
 	return 0;
 }
 
-/* Returns the time from the first worker's stamp `from` to the last one's stamp `to`. */
-static uint64_t time_of(const struct loom_layout *layout, const struct loom_view *view, uint32_t round, uint32_t from, uint32_t to)
+/* Returns the median of n rounds from number `first` on: the time from the first worker's stamp `from` to the last one's stamp `to`. */
+static uint64_t median_of(const struct loom_layout *layout, const struct loom_view *view, uint32_t first, uint32_t n, uint32_t from,
+			  uint32_t to)
 {
-	uint64_t begin = UINT64_MAX, end = 0;
-	for (uint32_t w = 0; w < layout->workers; w++) {
-		const uint64_t *at = (const uint64_t *)view->worker[w] + (uint64_t)round * DISPATCH_STAMPS;
-		begin = at[from] < begin ? at[from] : begin;
-		end = at[to] > end ? at[to] : end;
+	uint64_t ns[ROUNDS_MOST + 1] = {0};
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t begin = UINT64_MAX, end = 0;
+		for (uint32_t w = 0; w < layout->workers; w++) {
+			const uint64_t *at = (const uint64_t *)view->worker[w] + (uint64_t)(first + i) * DISPATCH_STAMPS;
+			begin = at[from] < begin ? at[from] : begin;
+			end = at[to] > end ? at[to] : end;
+		}
+		ns[i] = end - begin;
 	}
-	return end - begin;
-}
-
-static uint64_t median_of(const struct loom_layout *layout, const struct loom_view *view, uint32_t rounds, uint32_t from, uint32_t to)
-{
-	uint64_t ns[1000];
-	for (uint32_t i = 0; i < rounds; i++)
-		ns[i] = time_of(layout, view, i, from, to);
-	qsort(ns, rounds, sizeof(*ns), workload_ascending);
-	return ns[rounds / 2];
+	qsort(ns, n, sizeof(*ns), workload_ascending);
+	return ns[n / 2];
 }
 
 /* What each rank measures. The metrics are the most of all ranks. */
-enum { STEP_NS, DISPATCH_NS, COMBINE_NS, RECEIVED, MEASURES };
+enum { STEP_NS, DISPATCH_NS, COMBINE_NS, ROWS, MEASURES };
 
 static int dispatch_verify(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_report *report,
 			   struct loom_error *err)
@@ -314,31 +307,29 @@ static int dispatch_verify(void *self, const struct loom_layout *layout, const s
 	struct dispatch_job *job = self;
 	const struct loom_host *host = job->base.host;
 	const struct dispatch *d = view->global;
-	uint64_t mine[MEASURES] = {time_of(layout, view, d->rounds, DISPATCH_BEGUN, DISPATCH_COMBINED)}, all[DISPATCH_RANKS_MOST][MEASURES];
-	double bytes = 0;
+	uint64_t mine[MEASURES] = {median_of(layout, view, d->rounds, 1, DISPATCH_BEGUN, DISPATCH_COMBINED),
+				   median_of(layout, view, 0, d->rounds, DISPATCH_BEGUN, DISPATCH_ARRIVED),
+				   median_of(layout, view, 0, d->rounds, DISPATCH_ANSWERS, DISPATCH_COMBINED)};
+	uint64_t all[DISPATCH_RANKS_MOST][MEASURES], rows = 0;
 	int rc = check(job, d, layout->seed, 1, err);
 	rc = rc || !d->rounds ? rc : check(job, d, layout->seed, 0, err);
-	if (d->rounds) {
-		mine[DISPATCH_NS] = median_of(layout, view, d->rounds, DISPATCH_BEGUN, DISPATCH_ARRIVED);
-		mine[COMBINE_NS] = median_of(layout, view, d->rounds, DISPATCH_ANSWERS, DISPATCH_COMBINED);
-	}
 	for (uint64_t p = 0; p < (uint64_t)d->ranks * d->most; p++)
-		mine[RECEIVED] += ((const struct dispatch_note *)((const char *)d + d->note_at + p * d->note_bytes))->n > 0;
+		mine[ROWS] += ((const struct dispatch_note *)((const char *)d + d->note_at + p * d->note_bytes))->n > 0;
 	memcpy(all[0], mine, sizeof(mine));
 	rc = rc || d->ranks == 1 ? rc : host->allgather(host, mine, all, sizeof(mine), err);
-	if (rc)
-		return rc;
-	for (uint32_t r = 0; r < d->ranks; r++) {
-		bytes += (double)all[r][RECEIVED] * d->dim * 2;
+	for (uint32_t r = 0; !rc && r < d->ranks; r++) {
+		rows += all[r][ROWS];
 		for (uint32_t i = 0; i < MEASURES; i++)
 			mine[i] = all[r][i] > mine[i] ? all[r][i] : mine[i];
 	}
-	for (uint32_t i = 0; i < MEASURES; i++)
-		if (d->rounds || (i != DISPATCH_NS && i != COMBINE_NS))
-			host->metric(host, report, names[i], i == RECEIVED ? "rows" : "ns", i == RECEIVED ? LOOM_BETTER_NONE : LOOM_BETTER_LESS,
-				     (double)mine[i]);
-	host->metric(host, report, "row_bytes", "B", LOOM_BETTER_NONE, bytes);
-	return 0;
+	for (uint32_t i = 0; !rc && i < ROWS; i++)
+		if (d->rounds || i == STEP_NS)
+			host->metric(host, report, names[i], "ns", LOOM_BETTER_LESS, (double)mine[i]);
+	if (!rc)
+		host->metric(host, report, names[ROWS], "rows", LOOM_BETTER_NONE, (double)mine[ROWS]);
+	if (!rc)
+		host->metric(host, report, "row_bytes", "B", LOOM_BETTER_NONE, (double)rows * d->dim * 2);
+	return rc;
 }
 
 WORKLOAD_OPS(dispatch, .create = dispatch_create, .destroy = dispatch_destroy, .task_count = dispatch_task_count,

@@ -72,11 +72,6 @@ struct ragged_job {
 	uint64_t state;		    /* state of the random numbers of the check */
 };
 
-static uint32_t ranks_of(const struct loom_host *host)
-{
-	return LOOM_HAS(host, allgather) ? host->ranks : 1;
-}
-
 static const struct ragged_opts *opts_of(const struct ragged_job *job)
 {
 	return job->o;
@@ -130,11 +125,11 @@ static int ragged_create(const struct loom_host *host, const void *opts, void **
 		job->drawn_length = calloc(job->all, sizeof(*job->drawn_length));
 	job->length = rc ? NULL : calloc(job->all, sizeof(*job->length));
 	job->order = rc ? NULL : calloc(job->all, 2 * sizeof(*job->order));
-	job->load = rc ? NULL : calloc(ranks_of(host), sizeof(*job->load));
+	job->load = rc ? NULL : calloc(workload_ranks(host), sizeof(*job->load));
 	if (!rc && (!job->drawn_length || !job->length || !job->order || !job->load))
 		rc = LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
-	if (!rc && job->all < ranks_of(host))
-		rc = LOOM_FAIL(host, err, LOOM_EINVAL, "ragged: %u sequences are too few for %u ranks", job->all, ranks_of(host));
+	if (!rc && job->all < workload_ranks(host))
+		rc = LOOM_FAIL(host, err, LOOM_EINVAL, "ragged: %u sequences are too few for %u ranks", job->all, workload_ranks(host));
 	if (rc)
 		ragged_destroy(job);
 	else
@@ -200,8 +195,7 @@ static int longer(const void *a, const void *b, void *job)
  * where its keys are. */
 static void share(struct ragged_job *job)
 {
-	uint32_t ranks = ranks_of(job->base.host), rank = ranks > 1 ? job->base.host->rank : 0;
-	uint32_t *order = job->order, *home = job->order + job->all;
+	uint32_t ranks = workload_ranks(job->base.host), *order = job->order, *home = job->order + job->all;
 	memset(job->load, 0, ranks * sizeof(*job->load));
 	for (uint32_t i = 0; i < job->all; i++)
 		order[i] = i;
@@ -216,7 +210,7 @@ static void share(struct ragged_job *job)
 	}
 	job->n = 0;
 	for (uint32_t i = 0; i < job->all; i++)
-		if (home[i] == rank)
+		if (home[i] == workload_rank(job->base.host))
 			job->length[job->n++] = job->drawn_length[i];
 }
 
@@ -241,7 +235,7 @@ static void draw(struct ragged_job *job, const struct loom_layout *layout)
 	job->most = job->tokens;
 	if (o->redraw && o->law == RAGGED_UNIFORM)
 		job->most = 2ull * o->length * job->n;
-	for (uint32_t r = 0; o->redraw && o->law != RAGGED_UNIFORM && r < ranks_of(job->base.host); r++)
+	for (uint32_t r = 0; o->redraw && o->law != RAGGED_UNIFORM && r < workload_ranks(job->base.host); r++)
 		job->most = r ? job->most + job->load[r] : job->load[0];
 	for (uint64_t i = 0; job->expected && i < (uint64_t)job->n * o->heads * o->dim; i++)
 		job->expected[i] = NAN;
