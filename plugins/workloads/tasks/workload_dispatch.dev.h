@@ -201,22 +201,24 @@ LOOM_FN void dispatch_answer(struct loom_ctx *c, const struct dispatch *d, uint6
 	LOOM_NO_UNROLL
 	for (uint32_t j = c->lane; j < end; j += DISPATCH_BATCH * c->lanes) {
 		struct tile_eight v[DISPATCH_BATCH] = {{{0, 0, 0, 0}}};
+		float sum[DISPATCH_BATCH][8] = {{0}}, x[8], f[8];
 		dispatch_load(c, in, j, end, v);
-		TILE_UNROLL
-		for (uint32_t b = 0; b < DISPATCH_BATCH; b++) {
-			float x[8], f[8], sum[8] = {0};
-			if (j + b * c->lanes >= end)
-				continue;
-			tile_numbers(&v[b], 1, x);
-			LOOM_NO_UNROLL
-			for (uint32_t k = 0; k < n; k++) {
-				tile_numbers(dispatch_row(c, d, d->rank, d->factor_at, share[k].expert) + j + b * c->lanes, 1, f);
+		for (uint32_t k = 0; k < n; k++) { /* the loads of several experts overlap, if the compiler unrolls this loop */
+			const float weight = share[k].weight;
+			struct tile_eight w[DISPATCH_BATCH] = {{{0, 0, 0, 0}}};
+			dispatch_load(c, dispatch_row(c, d, d->rank, d->factor_at, share[k].expert), j, end, w);
+			TILE_UNROLL
+			for (uint32_t b = 0; b < DISPATCH_BATCH; b++) {
+				tile_numbers(&v[b], 1, x);
+				tile_numbers(&w[b], 1, f);
 				TILE_UNROLL
 				for (uint32_t i = 0; i < 8; i++)
-					sum[i] += share[k].weight * (f[i] * x[i]);
+					sum[b][i] += weight * (f[i] * x[i]);
 			}
-			v[b] = dispatch_pack(sum);
 		}
+		TILE_UNROLL
+		for (uint32_t b = 0; b < DISPATCH_BATCH; b++)
+			v[b] = dispatch_pack(sum[b]);
 		dispatch_store(c, to, j, end, v);
 	}
 	loom_stream(c, (3ull + n) * 2 * d->dim);
@@ -282,17 +284,27 @@ LOOM_FN int dispatch_meet(struct loom_ctx *c, const struct dispatch *d, uint64_t
 	return loom_from_lane0(c, (uint64_t)!loom_stopped(c)) != 0;
 }
 
-/* A task: param[0] is the first of param[1] places, whose rows it answers when they have arrived. */
+/* Returns the i-th place, beginning with those of rank `first`. */
+LOOM_FN uint64_t dispatch_place(const struct dispatch *d, uint32_t first, uint64_t i)
+{
+	const uint64_t places = (uint64_t)d->ranks * d->most;
+	i += (uint64_t)first * d->most;
+	return i < places ? i : i - places;
+}
+
+/* A task: param[0] is the first of param[1] places, whose rows it answers when they have arrived. The own rows, which arrive
+ * first, are answered first. */
 LOOM_FN void workload_dispatch_rows(struct loom_ctx *c, const struct loom_task *t)
 {
 	const struct dispatch copy = *(const struct dispatch *)c->global[LOOM_WORKLOAD], *d = &copy;
 	const uint64_t round = d->rounds + 1ull;
 	for (uint64_t i = 0; i < t->param[1]; i++) {
-		int n = dispatch_arrived(c, d, t->param[0] + i, round);
+		const uint64_t place = dispatch_place(d, d->rank, t->param[0] + i);
+		int n = dispatch_arrived(c, d, place, round);
 		if (n < 0)
 			return;
 		if (n)
-			dispatch_answer(c, d, t->param[0] + i, (uint32_t)n, round);
+			dispatch_answer(c, d, place, (uint32_t)n, round);
 	}
 }
 
@@ -312,17 +324,18 @@ LOOM_FN int dispatch_one_round(struct loom_ctx *c, const struct dispatch *d, uin
 	dispatch_stamp(c, round - 1, DISPATCH_BEGUN);
 	for (uint32_t i = c->worker; i < d->most; i += c->workers)
 		dispatch_send(c, d, i, round);
-	for (uint64_t p = c->worker; p < places; p += c->workers)
-		if (dispatch_arrived(c, d, p, round) < 0)
+	for (uint64_t i = c->worker; i < places; i += c->workers)
+		if (dispatch_arrived(c, d, dispatch_place(d, d->rank, i), round) < 0)
 			return 0;
 	dispatch_stamp(c, round - 1, DISPATCH_ARRIVED);
 	if (!dispatch_meet(c, d, 2 * round))
 		return 0;
 	dispatch_stamp(c, round - 1, DISPATCH_ANSWERS);
-	for (uint64_t p = c->worker; p < places; p += c->workers) {
-		uint32_t n = dispatch_note(c, d, d->rank, p)->n;
+	for (uint64_t i = c->worker; i < places; i += c->workers) { /* the own rows last, as their answers have the shortest way */
+		const uint64_t place = dispatch_place(d, d->rank + 1, i);
+		uint32_t n = dispatch_note(c, d, d->rank, place)->n;
 		if (n)
-			dispatch_answer(c, d, p, n, round);
+			dispatch_answer(c, d, place, n, round);
 	}
 	for (uint32_t i = c->worker; i < d->own; i += c->workers)
 		if (!dispatch_combine(c, d, i, round, 0))
