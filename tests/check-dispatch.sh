@@ -8,7 +8,7 @@ small='--set workload.dispatch.dim=64 --set workload.dispatch.rounds=3 --quiet'
 
 for n in 1 2 3 4; do
 	for more in '--set scheduler.use=static' '--set scheduler.use=mgws --set device.cpu.workers=2 --set device.cpu.oversubscribe=yes' \
-		'--set scheduler.use=plan --set device.cpu.lanes=3 --set device.cpu.oversubscribe=yes --set workload.dispatch.rows=7' \
+		'--set scheduler.use=plan --set device.cpu.lanes=3 --set device.cpu.oversubscribe=yes' \
 		'--set transport.use=p2p --set device.cpu.isolation=process --set workload.dispatch.top=16 --samples 2'; do
 		expect 0 '' "$G" run -n $n conf/dispatch.ini $small $more
 	done

@@ -807,7 +807,7 @@ static void row_check(const struct dispatch *d, const struct row_memory *m, uint
 		wrong(m->out[which * ROW_TOKENS + token][j] != dispatch_round(sum));
 }
 
-/* The rounds, then the step with one task for each worker. */
+/* The rounds, then the step. */
 static void row_body(uint32_t fiber)
 {
 	struct loom_ctx *c = &ctx[fiber];
@@ -822,8 +822,10 @@ static void row_body(uint32_t fiber)
 	}
 	wrong(!dispatch_meet(c, d, 2 * ROW_ROUNDS + 1));
 	dispatch_send(c, d, c->worker, ROW_ROUNDS + 1);
-	struct loom_task task = {.param = {ROW_TOKENS * c->worker, ROW_TOKENS}};
-	workload_dispatch_rows(c, &task);
+	for (uint64_t i = c->worker; i < ROW_RANKS * ROW_TOKENS; i += ROW_WORKERS) {
+		struct loom_task task = {.param = {i}};
+		workload_dispatch_row(c, &task);
+	}
 	wrong(c->worker < d->own && !dispatch_combine(c, d, c->worker, ROW_ROUNDS + 1, 1));
 	loom_barrier_lanes(c);
 	row_check(d, m, c->worker, 1);

@@ -15,7 +15,7 @@ static const char *const redraws[] = {"run", "sample", NULL};
 #define ROUNDS_MOST 1000
 
 struct dispatch_opts {
-	uint32_t experts, tokens, top, dim, skew, redraw, rounds, rows;
+	uint32_t experts, tokens, top, dim, skew, redraw, rounds;
 	const char *trace;
 };
 
@@ -36,7 +36,6 @@ static const struct loom_opt dispatch_rows[] = {
 		 "skew = trace: a file of choices, as `save` of workload_experts writes it. After its last step comes its first."),
 	LOOM_OPT(struct dispatch_opts, rounds, LOOM_OPT_U32, "8",
 		 "Rounds of dispatch and combine, one after the other, before the step; dispatch_ns and combine_ns are their medians.", .max = ROUNDS_MOST),
-	LOOM_OPT(struct dispatch_opts, rows, LOOM_OPT_U32, "1", "Rows of a task of the step.", .min = 1, .max = EXPERTS_TOKENS_MOST),
 	{.name = NULL},
 };
 
@@ -186,19 +185,17 @@ static int dispatch_need(void *self, const struct loom_layout *layout, struct lo
 static uint64_t dispatch_task_count(void *self, const struct loom_layout *layout)
 {
 	struct dispatch_job *job = self;
-	return ((uint64_t)job->routing.ranks * most_of(job, layout->seed) + job->o->rows - 1) / job->o->rows;
+	return (uint64_t)job->routing.ranks * most_of(job, layout->seed);
 }
 
 static int dispatch_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
 			  struct loom_task *tasks, struct loom_error *err)
 {
-	struct dispatch_job *job = self;
-	uint64_t places = (uint64_t)job->routing.ranks * most_of(job, layout->seed), rows = job->o->rows;
+	uint64_t places = dispatch_task_count(self, layout);
 	(void)view, (void)global, (void)err;
-	for (uint64_t at = 0; at < places; at += rows, tasks++) {
-		workload_task(tasks, 0);
-		tasks->param[0] = at;
-		tasks->param[1] = places - at < rows ? places - at : rows;
+	for (uint64_t i = 0; i < places; i++) {
+		workload_task(&tasks[i], 0);
+		tasks[i].param[0] = i;
 	}
 	return 0;
 }
@@ -335,7 +332,7 @@ static int dispatch_verify(void *self, const struct loom_layout *layout, const s
 WORKLOAD_OPS(dispatch, .create = dispatch_create, .destroy = dispatch_destroy, .task_count = dispatch_task_count,
 	     .tasks = dispatch_tasks, .wire = dispatch_wire, .inputs = dispatch_inputs, .needs = 1u << LOOM_SCHED | 1u << LOOM_TERM);
 
-static const struct loom_task_entry dispatch_entries[] = {{"workload_dispatch_rows", workload_dispatch_rows}};
+static const struct loom_task_entry dispatch_entries[] = {{"workload_dispatch_row", workload_dispatch_row}};
 WORKLOAD_CODE(workload_dispatch, dispatch_entries, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("tile.dev.h")
 	      LOOM_CODE_FILE("workload_dispatch.dev.h"), .kernel = workload_dispatch_kernel);
 

@@ -292,20 +292,14 @@ LOOM_FN uint64_t dispatch_place(const struct dispatch *d, uint32_t first, uint64
 	return i < places ? i : i - places;
 }
 
-/* A task: param[0] is the first of param[1] places, whose rows it answers when they have arrived. The own rows, which arrive
- * first, are answered first. */
-LOOM_FN void workload_dispatch_rows(struct loom_ctx *c, const struct loom_task *t)
+/* A task: waits for the row of place param[0], and answers it. The own rows, which arrive first, are answered first. */
+LOOM_FN void workload_dispatch_row(struct loom_ctx *c, const struct loom_task *t)
 {
 	const struct dispatch copy = *(const struct dispatch *)c->global[LOOM_WORKLOAD], *d = &copy;
-	const uint64_t round = d->rounds + 1ull;
-	for (uint64_t i = 0; i < t->param[1]; i++) {
-		const uint64_t place = dispatch_place(d, d->rank, t->param[0] + i);
-		int n = dispatch_arrived(c, d, place, round);
-		if (n < 0)
-			return;
-		if (n)
-			dispatch_answer(c, d, place, (uint32_t)n, round);
-	}
+	const uint64_t place = dispatch_place(d, d->rank, t->param[0]), round = d->rounds + 1ull;
+	int n = dispatch_arrived(c, d, place, round);
+	if (n > 0)
+		dispatch_answer(c, d, place, (uint32_t)n, round);
 }
 
 LOOM_FN void dispatch_stamp(struct loom_ctx *c, uint64_t round, uint32_t which)
@@ -348,11 +342,11 @@ LOOM_FN void workload_dispatch_kernel(struct loom_ctx *c)
 {
 	const struct dispatch copy = *(const struct dispatch *)c->global[LOOM_WORKLOAD], *d = &copy;
 	const uint64_t rounds = d->rounds;
+	int going = 1;
 	LOOM_NO_UNROLL
-	for (uint64_t round = 1; round <= rounds; round++)
-		if (!dispatch_one_round(c, d, round))
-			return;
-	if (!dispatch_meet(c, d, 2 * rounds + 1))
+	for (uint64_t round = 1; going && round <= rounds; round++)
+		going = dispatch_one_round(c, d, round);
+	if (!going || !dispatch_meet(c, d, 2 * rounds + 1))
 		return;
 	dispatch_stamp(c, rounds, DISPATCH_BEGUN);
 	for (uint32_t i = c->worker; i < d->most; i += c->workers)
