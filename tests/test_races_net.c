@@ -821,7 +821,7 @@ static void row_body(uint32_t fiber)
 			m->out[c->worker][j] = 0;
 	}
 	wrong(!dispatch_meet(c, d, 2 * ROW_ROUNDS + 1));
-	dispatch_send(c, d, c->worker, ROW_ROUNDS + 1);
+	dispatch_send(c, d, ROW_ROUNDS + 1);
 	for (uint64_t i = c->worker; i < ROW_RANKS * ROW_TOKENS; i += ROW_WORKERS) {
 		struct loom_task task = {.param = {i}};
 		workload_dispatch_row(c, &task);

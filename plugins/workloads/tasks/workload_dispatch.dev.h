@@ -26,6 +26,7 @@
 
 #define DISPATCH_RANKS_MOST 64u
 #define DISPATCH_BATCH 2u /* pieces of 16 bytes that a lane has in flight */
+#define DISPATCH_GROUP 4u /* rows of a worker that one release covers */
 enum { DISPATCH_BEGUN, DISPATCH_ARRIVED, DISPATCH_ANSWERS, DISPATCH_COMBINED, DISPATCH_STAMPS };
 
 /* Head of the block for the stack, with byte offsets that are equal on all ranks. A number is a bfloat16. */
@@ -150,8 +151,8 @@ LOOM_FN void dispatch_write(struct loom_ctx *c, const struct dispatch *d, uint32
 	note->n = n;
 }
 
-/* Sends a token's row and notes. If this rank has fewer tokens than another one, it sends empty notes for the rest. */
-LOOM_FN void dispatch_send(struct loom_ctx *c, const struct dispatch *d, uint32_t token, uint64_t round)
+/* Stores a token's row into the ranks of its experts, and writes all its notes. */
+LOOM_FN void dispatch_store_token(struct loom_ctx *c, const struct dispatch *d, uint32_t token)
 {
 	const uint64_t targets = dispatch_targets(c, d, token), place = (uint64_t)d->rank * d->most + token;
 	const struct tile_eight *x = dispatch_row(c, d, d->rank, d->x_at, token);
@@ -171,13 +172,27 @@ LOOM_FN void dispatch_send(struct loom_ctx *c, const struct dispatch *d, uint32_
 		}
 	}
 	loom_stream(c, 2ull * d->dim * d->ranks);
-	loom_barrier_lanes(c);
-	/* Release: pairs with the acquire in dispatch_arrived(). The stores of the other lanes precede the barrier. */
-	for (uint32_t r = c->lane; r < d->ranks; r += c->lanes)
-		loom_store_release_sys(&dispatch_note(c, d, r, place)->round, round);
 }
 
-/* Collective over lanes. Waits for the note of a place. Returns its number of experts, or -1 when the run is over. */
+/* Sends this worker's tokens: some rows, then their notes, as a release waits until all stores have crossed the link. If this rank
+ * has fewer tokens than another one, it sends empty notes for the rest. */
+LOOM_FN void dispatch_send(struct loom_ctx *c, const struct dispatch *d, uint64_t round)
+{
+	LOOM_NO_UNROLL
+	for (uint32_t first = c->worker; first < d->most; first += DISPATCH_GROUP * c->workers) {
+		uint32_t n = 0;
+		LOOM_NO_UNROLL
+		for (; n < DISPATCH_GROUP && first + n * c->workers < d->most; n++)
+			dispatch_store_token(c, d, first + n * c->workers);
+		loom_barrier_lanes(c);
+		/* Release: pairs with the acquire in dispatch_arrived(). The stores of the other lanes precede the barrier. */
+		for (uint32_t i = c->lane; i < n * d->ranks; i += c->lanes)
+			loom_store_release_sys(&dispatch_note(c, d, i % d->ranks, (uint64_t)d->rank * d->most + first +
+									  i / d->ranks * c->workers)->round, round);
+	}
+}
+
+/* Collective over lanes. Waits for the note of a place. Returns 1, or 0 when the run is over. */
 LOOM_FN int dispatch_arrived(struct loom_ctx *c, const struct dispatch *d, uint64_t place, uint64_t round)
 {
 	const struct dispatch_note *note = dispatch_note(c, d, d->rank, place);
@@ -187,14 +202,15 @@ LOOM_FN int dispatch_arrived(struct loom_ctx *c, const struct dispatch *d, uint6
 		going = (uint64_t)!loom_stopped(c);
 		loom_pause(c);
 	}
-	return loom_from_lane0(c, going) ? (int)note->n : -1;
+	return loom_from_lane0(c, going) != 0;
 }
 
-/* Answers the row of a place, whose note has arrived with n > 0 experts. */
-LOOM_FN void dispatch_answer(struct loom_ctx *c, const struct dispatch *d, uint64_t place, uint32_t n, uint64_t round)
+/* Stores the answer to the row of a place, whose note has arrived, into the rank of the token. */
+LOOM_FN void dispatch_answer(struct loom_ctx *c, const struct dispatch *d, uint64_t place)
 {
-	const struct dispatch_share *share = (const struct dispatch_share *)(dispatch_note(c, d, d->rank, place) + 1);
-	const uint32_t end = d->dim / 8, rank = (uint32_t)(place / d->most);
+	const struct dispatch_note *note = dispatch_note(c, d, d->rank, place);
+	const struct dispatch_share *share = (const struct dispatch_share *)(note + 1);
+	const uint32_t n = note->n, end = n ? d->dim / 8 : 0, rank = (uint32_t)(place / d->most);
 	const uint64_t back = place % d->most * d->ranks + d->rank;
 	const struct tile_eight *in = dispatch_row(c, d, d->rank, d->in_at, place);
 	struct tile_eight *to = dispatch_row(c, d, rank, d->back_at, back);
@@ -222,10 +238,16 @@ LOOM_FN void dispatch_answer(struct loom_ctx *c, const struct dispatch *d, uint6
 		dispatch_store(c, to, j, end, v);
 	}
 	loom_stream(c, (3ull + n) * 2 * d->dim);
-	loom_barrier_lanes(c);
+}
+
+/* Says that the row of a place was answered. Called by one lane, after all lanes have stored their parts and called a barrier. */
+LOOM_FN void dispatch_answered(struct loom_ctx *c, const struct dispatch *d, uint64_t place, uint64_t round)
+{
+	const uint32_t rank = (uint32_t)(place / d->most);
+	uint64_t *done = (uint64_t *)(dispatch_block(c, d, rank) + d->done_at);
 	/* Release: pairs with the acquire in dispatch_combine(). */
-	if (c->lane == 0)
-		loom_store_release_sys((uint64_t *)(dispatch_block(c, d, rank) + d->done_at) + back, round);
+	if (dispatch_note(c, d, d->rank, place)->n)
+		loom_store_release_sys(done + place % d->most * d->ranks + d->rank, round);
 }
 
 /* Waits for the answers to a token, and adds them. out: 0 for the rounds, 1 for the step. Returns 1, or 0 when the run is
@@ -297,9 +319,12 @@ LOOM_FN void workload_dispatch_row(struct loom_ctx *c, const struct loom_task *t
 {
 	const struct dispatch copy = *(const struct dispatch *)c->global[LOOM_WORKLOAD], *d = &copy;
 	const uint64_t place = dispatch_place(d, d->rank, t->param[0]), round = d->rounds + 1ull;
-	int n = dispatch_arrived(c, d, place, round);
-	if (n > 0)
-		dispatch_answer(c, d, place, (uint32_t)n, round);
+	if (!dispatch_arrived(c, d, place, round))
+		return;
+	dispatch_answer(c, d, place);
+	loom_barrier_lanes(c);
+	if (c->lane == 0)
+		dispatch_answered(c, d, place, round);
 }
 
 LOOM_FN void dispatch_stamp(struct loom_ctx *c, uint64_t round, uint32_t which)
@@ -316,20 +341,22 @@ LOOM_FN int dispatch_one_round(struct loom_ctx *c, const struct dispatch *d, uin
 	if (!dispatch_meet(c, d, 2 * round - 1))
 		return 0;
 	dispatch_stamp(c, round - 1, DISPATCH_BEGUN);
-	for (uint32_t i = c->worker; i < d->most; i += c->workers)
-		dispatch_send(c, d, i, round);
+	dispatch_send(c, d, round);
 	for (uint64_t i = c->worker; i < places; i += c->workers)
-		if (dispatch_arrived(c, d, dispatch_place(d, d->rank, i), round) < 0)
+		if (!dispatch_arrived(c, d, dispatch_place(d, d->rank, i), round))
 			return 0;
 	dispatch_stamp(c, round - 1, DISPATCH_ARRIVED);
 	if (!dispatch_meet(c, d, 2 * round))
 		return 0;
 	dispatch_stamp(c, round - 1, DISPATCH_ANSWERS);
-	for (uint64_t i = c->worker; i < places; i += c->workers) { /* the own rows last, as their answers have the shortest way */
-		const uint64_t place = dispatch_place(d, d->rank + 1, i);
-		uint32_t n = dispatch_note(c, d, d->rank, place)->n;
-		if (n)
-			dispatch_answer(c, d, place, n, round);
+	for (uint64_t first = c->worker; first < places; first += DISPATCH_GROUP * c->workers) {
+		uint64_t n = 0; /* the own rows are answered last, as their answers have the shortest way */
+		LOOM_NO_UNROLL
+		for (; n < DISPATCH_GROUP && first + n * c->workers < places; n++)
+			dispatch_answer(c, d, dispatch_place(d, d->rank + 1, first + n * c->workers));
+		loom_barrier_lanes(c);
+		for (uint64_t i = c->lane; i < n; i += c->lanes)
+			dispatch_answered(c, d, dispatch_place(d, d->rank + 1, first + i * c->workers), round);
 	}
 	for (uint32_t i = c->worker; i < d->own; i += c->workers)
 		if (!dispatch_combine(c, d, i, round, 0))
@@ -349,8 +376,7 @@ LOOM_FN void workload_dispatch_kernel(struct loom_ctx *c)
 	if (!going || !dispatch_meet(c, d, 2 * rounds + 1))
 		return;
 	dispatch_stamp(c, rounds, DISPATCH_BEGUN);
-	for (uint32_t i = c->worker; i < d->most; i += c->workers)
-		dispatch_send(c, d, i, rounds + 1);
+	dispatch_send(c, d, rounds + 1);
 	LOOM_CALL(sched, run, c);
 	for (uint32_t i = c->worker; i < d->own; i += c->workers)
 		if (!dispatch_combine(c, d, i, rounds + 1, 1))
