@@ -71,7 +71,7 @@ def rank_of(rank, ranks, tokens, dim, experts, top, port):
         for name, graph in graphs.items():
             begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             meet()
-            torch.cuda._sleep(200000)  # longer than the host needs to queue all
+            torch.cuda._sleep(1000000)  # longer than the host needs to queue all
             dist.all_reduce(word)  # the GPUs meet
             begin.record()
             graph.replay()
