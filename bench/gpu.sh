@@ -109,7 +109,7 @@ figure() {
 # compare TABLE [OPTION...]: runs the variants, and prints their table.
 compare() {
 	table=$1 begun=$(date +%s) openings=${OPENINGS:-7}
-	[ -n "$slow" ] && blocks=$openings || blocks=$((3 * openings))
+	[ -n "$slow" ] && blocks=$openings each=1 || blocks=$((3 * openings)) each=2
 	shift
 	[ -n "$dry" ] || (
 		IFS='
@@ -117,7 +117,7 @@ compare() {
 		for one in $bars; do set -- "$@" --bar "$one"; done
 		IFS=' '
 		timeout -k 5 "${LIMIT:-150}" "$G" compare $list --allow-mismatch=workload --blocks "${BLOCKS:-$blocks}" \
-			--openings "$openings" --samples-per-block 2 --budget "${BUDGET:-90s}" --spread 0 --json "$D/gpu-$table.json" "$@"
+			--openings "$openings" --samples-per-block $each --budget "${BUDGET:-90s}" --spread 0 --json "$D/gpu-$table.json" "$@"
 	) >"$D/gpu-$table.txt" || echo "gpu-$table: no comparison" >&2
 	if [ -z "$dry" ]; then
 		echo
@@ -236,7 +236,7 @@ t_barriers() { # to the vendor's barrier of a grid
 	for group in 'tile 32' 'coalesced 16' 'coalesced 32'; do # by the study's own code, cooperative groups, too
 		common="run.workload=primitives workload.primitives.operation=${group% *} workload.primitives.group=${group#* }"
 		own primitives device.cuda.workers=1
-		rival groups cycles:less:cycles ${group% *}_cycles 1 "$program" $group
+		rival groups cycles:less ${group% *}_cycles 1 "$program" $group
 		bar ${group% *}_${group#* }_to_groups cycles primitives groups
 		compare barriers-${group% *}-${group#* } --metric cycles
 	done
@@ -535,7 +535,7 @@ dispatched() {
 all_tables() {
 	for t in $tables; do
 		case $t in
-		tasks | trees | rivals | contains | both | barriers | reduce | triggers | messages | requests | waits | cost | uneven) ;;
+		tasks | host | trees | rivals | contains | both | barriers | reduce | triggers | messages | requests | waits | cost | uneven) ;;
 		scale | oneway | meet | collectives | dispatch) [ "$gpus" -gt 1 ] || { echo "left out: $t needs two GPUs" >&2; continue; } ;;
 		*) echo "no table '$t'" >&2; exit 2 ;;
 		esac

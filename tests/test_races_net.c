@@ -473,7 +473,7 @@ static void net_poll_records(void)
 }
 
 /* Takes a descriptor, and then changes the table's entry of tag 1, as trigger_proxy.c does after an operation. All
- * words of a version are its number. */
+ * words of the new entry have the number of its version, so a reader detects a mixture. */
 static void net_poll_ring(void)
 {
 	const uint64_t *d = &net.descriptor[(net.cursor & (NET_ENTRIES - 1)) * PROXY_WORDS];

@@ -59,11 +59,13 @@ static int check_counters(const struct loom_stack *s, const struct loom_counters
 	uint64_t made = s->layout.initial_tasks + sum->spawned;
 	if (!s->selected[LOOM_SCHED] || runs_kernel(s))
 		return 0;
+	const char *name = s->selected[LOOM_SCHED]->name,
+		   *how = sum->executed > made ? "run tasks twice" : "lost tasks, or the detector has ended the run too early";
 	if (sum->executed != made)
-		return LOOM__FAIL(err, LOOM_EWRONG, "%llu tasks were created, but %llu were run",
-				  (unsigned long long)made, (unsigned long long)sum->executed);
+		return LOOM__FAIL(err, LOOM_EWRONG, "%llu tasks were created, but %llu were run: %s has %s",
+				  (unsigned long long)made, (unsigned long long)sum->executed, name, how);
 	if (sum->stolen_in != sum->stolen_out)
-		return LOOM__FAIL(err, LOOM_EWRONG, "%llu tasks were stolen, but %llu were given",
+		return LOOM__FAIL(err, LOOM_EWRONG, "%s: %llu tasks were stolen, but %llu were given", name,
 				  (unsigned long long)sum->stolen_in, (unsigned long long)sum->stolen_out);
 	return 0;
 }
