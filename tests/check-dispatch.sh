@@ -37,7 +37,8 @@ expect 2 'tokens choose among 8 experts' "$G" run -n 2 conf/dispatch.ini --set w
 expect 2 'dim = 12: must be a multiple of 8' "$G" run conf/dispatch.ini --set workload.dispatch.dim=12
 expect 2 'skew = trace: set trace = FILE' "$G" run conf/dispatch.ini --set workload.dispatch.skew=trace
 expect 2 'each must have an expert' "$G" run -n 3 conf/dispatch.ini --set workload.dispatch.experts=2 --set workload.dispatch.top=1
-expect 4 'choose --set trigger.use=peer' "$G" run -n 2 conf/dispatch.ini --set trigger.use=counter
+[ ! -e "$B/plugins/trigger_gputn.so" ] ||
+	expect 4 'choose --set trigger.use=peer' "$G" run -n 2 conf/dispatch.ini --set trigger.use=gputn
 expect 4 'a rank has one device' "$G" run conf/dispatch.ini --set run.devices='cpu:0 cpu:1' --set device.cpu.oversubscribe=yes
 
 # The death of a rank ends the other ones, within their time-out.

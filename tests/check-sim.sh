@@ -28,7 +28,7 @@ ranks() {
 	[ -e "$B/plugins/trigger_gputn.so" ] || return 0
 	small="--set device.sim.workers=2 --set workload.allreduce.bytes=4KiB --set workload.jacobi2d.n=16 --set workload.jacobi2d.sweeps=5"
 	small="$small --set workload.sgd.steps=4 --set workload.sgd.accuracy=0 --set workload.msgrate.fires=1000 --set workload.jacobi2d.sweeps=5 --set workload.pingpong.rounds=20"
-	for trigger in gputn gds hdn counter proxy; do
+	for trigger in gputn gds hdn proxy; do
 		for job in pingpong jacobi2d msgrate allreduce sgd; do
 			expect 0 'verified' "$G" run conf/$job.ini -n 2 --set run.devices=sim:0 --samples 1 \
 				--set trigger.use=$trigger $small

@@ -56,7 +56,6 @@ __attribute__((no_sanitize("thread"))) static uint64_t marked_get(const uint64_t
 
 #include "../plugins/trigger_common/nic/bell.h"
 #include "../plugins/trigger_common/nic/nic.dev.h"
-#include "../plugins/trigger_nic/trigger_counter.dev.h"
 #include "../plugins/trigger_nic/trigger_gds.dev.h"
 #include "../plugins/trigger_nic/trigger_gputn.dev.h"
 #include "../plugins/trigger_nic/trigger_hdn.dev.h"
@@ -283,14 +282,13 @@ static void peer_body(uint32_t i)
 /* ---- triggers with a NIC --------------------------------------------------------------------------------------- */
 
 enum { NET_ROUNDS = 3, NET_ENTRIES = 2, UNORDERED = 3, WITH, SHARED, NET_TAGS = 6, RECORDS = 8 };
-enum net_way { BY_FIFO, BY_PAGE, BY_RECORDS, BY_RING };
+enum net_way { BY_FIFO, BY_RECORDS, BY_RING };
 static struct net_memory {
 	struct nic_slot slot[NET_TAGS];
 	struct nic_arrival arrival[NET_TAGS];
 	struct nic_fifo fifo;
 	uint64_t words[2 * NET_ENTRIES];
 	struct nic_kernel_ends ends;
-	struct trigger_counter page[8];
 	struct proxy_entry table[4];
 	struct proxy_ring ring;
 	uint64_t descriptor[NET_ENTRIES * PROXY_WORDS];
@@ -323,7 +321,6 @@ static const struct net_trigger {
      NIC_LINK_MANY},
     {trigger_gputn_fire, trigger_gputn_boundary, trigger_gputn_completed, trigger_gputn_arrived, BY_FIFO,
      NIC_LINK_NONE},
-    {trigger_counter_fire, trigger_counter_deliver, trigger_counter_completed, trigger_counter_arrived, BY_PAGE, 0},
     {trigger_gds_fire, trigger_gds_boundary, trigger_gds_completed, trigger_gds_arrived, BY_FIFO, 0},
     {trigger_hdn_fire, trigger_hdn_boundary, trigger_hdn_completed, trigger_hdn_arrived, BY_RECORDS, 0},
     {trigger_proxy_fire, trigger_proxy_boundary, trigger_proxy_completed, trigger_proxy_arrived, BY_RING, 0},
@@ -360,9 +357,8 @@ static void net_begin(uint32_t which)
 	    .arrival_at = offsetof(struct net_memory, arrival),
 	    .fifo_at = offsetof(struct net_memory, fifo),
 	    .ends_at = offsetof(struct net_memory, ends),
-	    .extra_at =
-		net_trigger->way == BY_PAGE ? offsetof(struct net_memory, page) : offsetof(struct net_memory, table),
-	    .extra = net_trigger->way == BY_PAGE ? COUNT(net.page) : COUNT(net.table),
+	    .extra_at = offsetof(struct net_memory, table),
+	    .extra = COUNT(net.table),
 	    .link = net_trigger->link,
 	    .rma_at = offsetof(struct net_memory, bell)};
 	for (uint32_t w = 0; w < 2; w++)
@@ -403,14 +399,14 @@ static void net_worker(struct loom_ctx *c)
 			await(c, net_trigger->arrived, t, (int64_t)n);
 			wrong(net.inbox[t][n] != n);
 		}
-		if (c->lane == 0 && net_trigger->way == BY_PAGE) { /* gets a word, then adds without waiting */
-			wrong(trigger_counter_rma(c, &(struct loom_rma){.op = LOOM_NET_GET, .bytes = n}, &at));
+		if (c->lane == 0 && net_trigger->way == BY_RING) { /* gets a word, then adds without waiting */
+			wrong(trigger_proxy_rma(c, &(struct loom_rma){.op = LOOM_NET_GET, .bytes = n}, &at));
 			wrong(net.rma_word[c->worker] != n || at != n);
-			wrong(trigger_counter_rma(c, &(struct loom_rma){.op = LOOM_NET_ADD, .value = 1}, NULL));
+			wrong(trigger_proxy_rma(c, &(struct loom_rma){.op = LOOM_NET_ADD, .value = 1}, NULL));
 		}
 	}
-	if (c->lane == 0 && net_trigger->way == BY_PAGE)
-		wrong(trigger_counter_rma(c, &(struct loom_rma){.op = LOOM_NET_ADD}, &was) || was != NET_ROUNDS);
+	if (c->lane == 0 && net_trigger->way == BY_RING)
+		wrong(trigger_proxy_rma(c, &(struct loom_rma){.op = LOOM_NET_ADD}, &was) || was != NET_ROUNDS);
 }
 
 /* The NIC: counts the fires of a tag, reads the payload, delivers and completes. */
@@ -440,12 +436,8 @@ static void net_poll_fifo(void)
 	loom_store_release_sys(&net.fifo.tail, ++net.cursor);
 }
 
-static void net_poll_page(void)
+static void net_poll_rma(void)
 {
-	for (uint32_t tag = 1; tag <= 2; tag++) {
-		uint64_t value = loom_load_acquire_sys(&net.page[tag].value);
-		net_fired(tag, value - net.got[tag], 0, 0);
-	}
 	for (uint32_t w = 0; w < 2; w++) { /* as rma.c */
 		struct nic_rma *a = &net.rma[w];
 		uint32_t issued = loom_load_acquire_sys(&a->issued);
@@ -495,7 +487,7 @@ static void net_poll_ring(void)
 
 static void net_body(uint32_t i)
 {
-	static void (*const poll[])(void) = {net_poll_fifo, net_poll_page, net_poll_records, net_poll_ring};
+	static void (*const poll[])(void) = {net_poll_fifo, net_poll_records, net_poll_ring};
 	if (i < 4) {
 		net_worker(&ctx[i]);
 		loom_fetch_add_relaxed_sys(&net.ended, 1u);
@@ -503,6 +495,7 @@ static void net_body(uint32_t i)
 	}
 	while (loom_load_relaxed_sys(&net.ended) < 4) {
 		poll[net_trigger->way]();
+		net_poll_rma();
 		loom__explore_pause();
 	}
 }
@@ -856,10 +849,9 @@ static const struct scene {
     {"peer", peer_begin, peer_body, 0, 9, PEER_LANES, 4, 8},
     {"gputn, many", net_begin, net_body, 0, 5, 2, 4, 4},
     {"gputn", net_begin, net_body, 1, 5, 2, 4, 4},
-    {"counter", net_begin, net_body, 2, 5, 2, 4, 4},
-    {"gds", net_begin, net_body, 3, 5, 2, 4, 4},
-    {"hdn", net_begin, net_body, 4, 5, 2, 4, 4},
-    {"proxy", net_begin, net_body, 5, 5, 2, 4, 4},
+    {"gds", net_begin, net_body, 2, 5, 2, 4, 4},
+    {"hdn", net_begin, net_body, 3, 5, 2, 4, 4},
+    {"proxy", net_begin, net_body, 4, 5, 2, 4, 4},
     {"qos", qos_begin, qos_body, 0, 3, 1, 2, 2},
     {"qos by count", qos_begin, qos_body, 1, 3, 1, 2, 2},
     {"last", last_begin, last_body, 0, 6, 1, 2, 6},

@@ -599,20 +599,6 @@ static void render_all(struct loaded *l)
 		free(render(l, (enum loom__report_format)f));
 }
 
-TEST(hostile)
-{
-	struct loaded l;
-	load(&l, "hostile.json");
-	CU_ASSERT_EQUAL(l.view.variants, 5);
-	render_all(&l);
-	char *summary = render(&l, LOOM__AS_JSON);
-	cJSON *doc = cJSON_Parse(summary);
-	CU_ASSERT_PTR_NOT_NULL(doc);
-	cJSON_Delete(doc);
-	free(summary);
-	unload(&l);
-}
-
 TEST(broken_files)
 {
 	static const struct {
@@ -661,48 +647,6 @@ TEST(empty_documents)
 		render_all(&l);
 		unload(&l);
 	}
-}
-
-/* Documents with changed, missing or doubled bytes are either read or rejected. */
-TEST(mutations)
-{
-	uint64_t state = 12345;
-	size_t readable = 0;
-	for (int round = 0; round < 400; round++) {
-		struct loaded l;
-		struct loom_error err = {0};
-		char *bytes;
-		size_t n;
-		CU_ASSERT_FATAL(
-		    !loom__read_file(data_path(documents[round % 4]), 1 << 20, &bytes, &n, &err));
-		for (int k = 0; k < 1 + round % 5; k++) {
-			state = state * 6364136223846793005u + 1442695040888963407u;
-			size_t at = (state >> 33) % (n - 16), length = (state >> 20) % 12;
-			static const char swap[] = "0123456789-+eE.,:\"{}[]ntf<&\\";
-			if (state >> 62 == 0)
-				memset(bytes + at, ' ', length);
-			else
-				bytes[at] = swap[(state >> 12) % (sizeof(swap) - 1)];
-		}
-		memset(&l, 0, sizeof(l));
-		if (loom__doc_parse("x.json", bytes, n, &l.doc[0], &err))
-			continue;
-		if (open_view(&l, 1, &err)) {
-			loom__doc_free(&l.doc[0]);
-			continue;
-		}
-		readable++;
-		char *page = render(&l, LOOM__AS_HTML);
-		const char *fault = check_tags(page);
-		if (fault)
-			fprintf(stderr, "round %d: %s\n", round, fault);
-		CU_ASSERT_PTR_NULL(fault);
-		free(page);
-		if (round % 8 == 0)
-			render_all(&l);
-		unload(&l);
-	}
-	CU_ASSERT(readable > 20);
 }
 
 /* Makes cells of workers x policy x queue with known samples: the time is 8 / workers, and twice this time for the

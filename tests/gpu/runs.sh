@@ -225,7 +225,6 @@ more_trigger_runs() {
 	[ -e "$B/plugins/trigger_gputn.so" ] || return
 	triggers hdn p2p msgrate
 	triggers proxy host pingpong
-	triggers counter p2p msgrate
 	triggers 'gputn memory=device' p2p msgrate jacobi2d allreduce
 	triggers 'hdn memory=device' p2p jacobi2d
 }
