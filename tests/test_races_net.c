@@ -5,6 +5,7 @@
  * sender writes them before a fire, and again after its completion; the receiver reads them after the arrival. So an
  * order that is missing is a race. */
 #include <gpuloom/qos.h>
+#include <gpuloom/sched.h>
 #include <gpuloom/trigger.h>
 
 #include "races_gpu.h"
@@ -739,6 +740,90 @@ static void sum_body(uint32_t fiber)
 	}
 }
 
+/* ---- experts in parallel: two ranks of two workers --------------------------------------------------------------- */
+
+#include "../plugins/workloads/tasks/task.dev.h"
+#include "../plugins/workloads/tasks/tile.dev.h"
+
+#include "../plugins/workloads/tasks/workload_dispatch.dev.h"
+
+enum { ROW_RANKS = 2, ROW_WORKERS = 2, ROW_TOKENS = 2, ROW_TOP = 2, ROW_EXPERTS = 4, ROW_DIM = 16, ROW_ROUNDS = 2 };
+static struct row_memory {
+	struct dispatch head;
+	uint64_t base[ROW_RANKS], meet[ROW_RANKS * ROW_WORKERS], done[ROW_TOKENS * ROW_RANKS];
+	uint64_t note[ROW_RANKS * ROW_TOKENS][8];
+	uint64_t stamp[ROW_WORKERS][(ROW_ROUNDS + 1) * DISPATCH_STAMPS];
+	uint32_t choice[ROW_TOKENS][ROW_TOP];
+	uint16_t x[ROW_TOKENS][ROW_DIM] __attribute__((aligned(16))), factor[ROW_EXPERTS][ROW_DIM],
+	    in[ROW_RANKS * ROW_TOKENS][ROW_DIM], back[ROW_TOKENS * ROW_RANKS][ROW_DIM], out[2 * ROW_TOKENS][ROW_DIM];
+} row_memory[ROW_RANKS];
+
+/* Rank 0 has the experts 0 and 1. Rank 1 has one token, whose experts it has itself, so rank 0 gets two empty notes. */
+static const uint32_t row_choice[ROW_RANKS][ROW_TOKENS][ROW_TOP] = {{{0, 2}, {3, 1}}, {{3, 2}, {0, 0}}};
+
+static void row_begin(uint32_t unused)
+{
+	(void)unused;
+	memset(row_memory, 0, sizeof(row_memory));
+	for (uint32_t r = 0; r < ROW_RANKS; r++) {
+		struct row_memory *m = &row_memory[r];
+#define ROW_AT(what) .what##_at = offsetof(struct row_memory, what)
+		m->head = (struct dispatch){.rank = r, .ranks = ROW_RANKS, .own = r ? 1 : ROW_TOKENS, .most = ROW_TOKENS,
+					    .experts = ROW_EXPERTS, .top = ROW_TOP, .dim = ROW_DIM, .rounds = ROW_ROUNDS,
+					    .note_bytes = sizeof(m->note[0]), ROW_AT(base), ROW_AT(meet), ROW_AT(choice), ROW_AT(x),
+					    ROW_AT(factor), ROW_AT(note), ROW_AT(in), ROW_AT(done), ROW_AT(back), ROW_AT(out)};
+		memcpy(m->choice, row_choice[r], sizeof(m->choice));
+		for (uint32_t q = 0; q < ROW_RANKS; q++)
+			m->base[q] = (uint64_t)(uintptr_t)&row_memory[q];
+		for (uint32_t j = 0; j < ROW_DIM; j++) {
+			for (uint32_t t = 0; t < ROW_TOKENS; t++)
+				m->x[t][j] = (uint16_t)dispatch_round((float)(1 + r + t));
+			for (uint32_t e = 0; e < ROW_EXPERTS; e++)
+				m->factor[e][j] = (uint16_t)dispatch_round((float)(1 + e));
+		}
+	}
+	for (uint32_t i = 0; i < RACE_FIBERS; i++) {
+		struct row_memory *m = &row_memory[ctx[i].device % ROW_RANKS];
+		ctx[i].worker %= ROW_WORKERS;
+		ctx[i].workers = ROW_WORKERS;
+		ctx[i].global[LOOM_WORKLOAD] = m;
+		ctx[i].own[LOOM_WORKLOAD] = m->stamp[ctx[i].worker];
+	}
+}
+
+static void row_check(const struct dispatch *d, const struct row_memory *m, uint32_t token, uint32_t which)
+{
+	float sum = 0;
+	for (uint32_t k = 0; k < ROW_TOP; k++)
+		sum += dispatch_weight(d->rank, token, k) * (float)(1 + row_choice[d->rank][token][k]) * (float)(1 + d->rank + token);
+	for (uint32_t j = 0; j < ROW_DIM && token < d->own; j++)
+		wrong(m->out[which * ROW_TOKENS + token][j] != dispatch_round(sum));
+}
+
+/* The rounds, then the step. */
+static void row_body(uint32_t fiber)
+{
+	struct loom_ctx *c = &ctx[fiber];
+	struct row_memory *m = c->global[LOOM_WORKLOAD];
+	const struct dispatch *d = &m->head;
+	for (uint64_t round = 1; round <= ROW_ROUNDS; round++) {
+		wrong(!dispatch_one_round(c, d, round));
+		row_check(d, m, c->worker, 0);
+		loom_barrier_lanes(c);
+		for (uint32_t j = c->lane; j < ROW_DIM; j += c->lanes) /* overwritten, as another job would */
+			m->out[c->worker][j] = 0;
+	}
+	wrong(!dispatch_meet(c, d, 2 * ROW_ROUNDS + 1));
+	dispatch_send(c, d, ROW_ROUNDS + 1);
+	for (uint64_t i = c->worker; i < ROW_RANKS * ROW_TOKENS; i += ROW_WORKERS) {
+		struct loom_task task = {.param = {i}};
+		workload_dispatch_row(c, &task);
+	}
+	wrong(c->worker < d->own && !dispatch_combine(c, d, c->worker, ROW_ROUNDS + 1, 1));
+	loom_barrier_lanes(c);
+	row_check(d, m, c->worker, 1);
+}
+
 /* ---- schedules -------------------------------------------------------------------------------------------------- */
 
 static void comm_two(uint32_t lanes)
@@ -774,6 +859,7 @@ static const struct scene {
     {"oneshot", sum_begin, sum_body, LOOM_ALLREDUCE_ONESHOT, 8, 2, 4, 8},
     {"twoshot", sum_begin, sum_body, LOOM_ALLREDUCE_TWOSHOT, 8, 2, 4, 8},
     {"pull", sum_begin, sum_body, LOOM_ALLREDUCE_PULL, 8, 2, 4, 8},
+    {"dispatch", row_begin, row_body, 0, 8, 2, 4, 8},
     {"collectives, two ranks", comm_two, comm_body, 1, 2, 1, 1, 2},
     {"collectives, two lanes", comm_two, comm_body, 2, 4, 2, 2, 4},
     {"collectives, three ranks", comm_three, comm_body, 2, 6, 2, 2, 6},

@@ -27,12 +27,12 @@ static int init_policies(struct loom_stack *s, struct loom_error *err)
 	return rc ? rc : loom__images_copy(s, 1, err); /* after loom__wire(), whose posts may be in an image */
 }
 
-/* Returns 1 if the workload has a kernel. Such a workload has no tasks, so the selected scheduler takes no part. */
+/* Returns 1 if the workload has a kernel and no task functions. Then the selected scheduler takes no part. */
 static int runs_kernel(const struct loom_stack *s)
 {
 	const struct loom_plugin *w = s->selected[LOOM_WORKLOAD];
 	const struct loom_workload_dev *dev = w ? w->dev->cpu : NULL;
-	return LOOM_HAS(dev, kernel) != 0;
+	return LOOM_HAS(dev, kernel) && !dev->count;
 }
 
 /* Adds up the counters of n workers. For times of day, takes the latest one. */

@@ -360,7 +360,7 @@ shared_ranks() {
 peer_runs() {
 	# ThreadSanitizer does not know the order of accesses by another process.
 	case $B in *thread*) return ;; esac
-	for workload in pingpong jacobi2d allreduce; do
+	for workload in pingpong jacobi2d allreduce dispatch; do
 		peer_ranks 0 '3 samples, each verified' ranks
 	done
 	peer_ranks 0 '3 samples, each verified' ranks --set device.$device.gpu=0
