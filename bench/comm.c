@@ -14,7 +14,7 @@
  *   limits of comm.c belong.
  * The program sets NCCL_NVLS_ENABLE=0, so that NCCL has no multicast, which gpuloom has not either. Lines on stdout are
  * `sample comm_[WHAT_]WAY_BYTES_us TURN VALUE`: the time of a call of rank 0 in this turn. WHAT is scatter (a reduce-scatter), gather
- * or broadcast, which have run on CPUs only; without it, the line is of an allreduce. BYTES is the size of the longer vector of the call. A wrong result is an
+ * or broadcast; without it, the line is of an allreduce. BYTES is the size of the longer vector of the call. A wrong result is an
  * error. */
 #include <gpuloom/comm.h>
 #include <gpuloom/gpuloom.h>

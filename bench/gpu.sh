@@ -109,7 +109,7 @@ figure() {
 # compare TABLE [OPTION...]: runs the variants, and prints their table.
 compare() {
 	table=$1 begun=$(date +%s) openings=${OPENINGS:-7}
-	[ -n "$slow" ] && blocks=$openings each=1 || blocks=$((3 * openings)) each=2
+	[ -n "$slow" ] && blocks=$openings each="1 --order random" || blocks=$((3 * openings)) each=2
 	shift
 	[ -n "$dry" ] || (
 		IFS='
