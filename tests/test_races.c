@@ -70,7 +70,6 @@ static const struct turns_setup setups[] = {
     {"local_queue=2 public_queue=4 owners=2 in_place_depth=0 wait=yield", 3, 2, 20, COMB, 0},
     {"local_queue=2 public_queue=4 victim=biased bias=0.5 claim=fixed claim_size=2" PARK, 4, 12, 24, COMB, 0},
     {"local_queue=4 public_queue=2 claim=queues" PARK, 3, 16, 24, RANDOM, 0},
-    {"local_queue=2 public_queue=4 victim=near" PARK, 4, 1, 24, STAR, 0},
     {"local_queue=2 public_queue=4 claim=queues owners=2 wait=spin", 4, 20, 24, STAR, 0},
     {"local_queue=2 public_queue=2 claim=queues transfer=id in_place_depth=0" PARK, 3, 12, 24, CHAIN, 0},
 };

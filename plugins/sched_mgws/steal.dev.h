@@ -36,16 +36,6 @@ LOOM_FN uint32_t mgws_pick_other_device(struct loom_ctx *c)
 /* In one of so many searches a worker tries a victim that takes longer to reach. */
 #define MGWS_LOCAL_SEARCHES 8u
 
-/* An attempt at another device takes more than twice as long as one at this device. So a worker makes them rarely, except if
- * more than half of this device's workers search for tasks, because then the other workers probably have none to spare. */
-LOOM_FN uint32_t mgws_pick_near(struct loom_ctx *c)
-{
-	struct mgws_site *site = (struct mgws_site *)c->on_device[LOOM_SCHED];
-	uint32_t every = 2 * loom_load_relaxed_dev(&site->searching) > c->count ? 2 : MGWS_LOCAL_SEARCHES;
-	int local = c->count > 1 && ++mgws_worker(c)->picks % every;
-	return local || c->count == c->workers ? mgws_pick_local(c) : mgws_pick_other_device(c);
-}
-
 /* Returns the victim that mgws_scan_local() or mgws_scan_remote() has found, or one that the option `victim` chooses. */
 LOOM_FN uint32_t mgws_victim(struct loom_ctx *c)
 {
@@ -65,8 +55,6 @@ LOOM_FN uint32_t mgws_victim(struct loom_ctx *c)
 		return mgws_pick_other_device(c);
 	case MGWS_LOCAL:
 		return mgws_pick_local(c);
-	case MGWS_NEAR:
-		return mgws_pick_near(c);
 	case MGWS_NEIGHBOUR: /* the next worker, then the one after it; a successful steal resets `distance` */
 		if (n < 2)
 			return MGWS_NO_VICTIM;
