@@ -188,7 +188,9 @@ LOOM_FN uint32_t mgws_steal_from(struct loom_ctx *c, uint64_t victim, int idle, 
 	uint64_t left = mgws_left(word);
 	uint64_t at = (word & MGWS_COUNT_MASK) + mgws_offered(word) - left;
 	uint32_t n = (uint32_t)(left - left / 2), most = (sched_mask(c) + 1) / 2;
-	uint32_t wanted = all ? n : n - n / 2, keep = wanted < most ? wanted : most, rest = n - keep;
+	/* Tasks that the lanes can run at once need not be stolen again. */
+	int whole = all || (SCHED_GRANULARITY(c) == SCHED_LANE && n <= c->lanes);
+	uint32_t wanted = whole ? n : n - n / 2, keep = wanted < most ? wanted : most, rest = n - keep;
 
 	mgws_copy_across(c, q, meta->head, v, at, meta->mask, rest);
 	mgws_copy_out(c, v, at + rest, meta->mask, keep);
