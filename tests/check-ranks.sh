@@ -96,10 +96,10 @@ expect 0 '' "$G" run conf/uts.ini --set run.tasks=shared $small --quiet
 expect 0 '' "$G" run -n 2 conf/uts-ranks.ini --set run.tasks=own --set scheduler.use=static \
 	--set termination.use=counter $small --quiet
 
-# The detector is called in every fourth search, also with victim = near, which counts searches, too.
+# The detector is called in every fourth search.
 [ ! -e "$B/plugins/trigger_gputn.so" ] || expect 0 '' "$G" run -n 4 conf/fib.ini $shared $own --samples 1 --quiet \
 	--set run.warmup=0 --set run.timeout=60s --set device.cpu.workers=2 --set device.cpu.oversubscribe=yes \
-	--set scheduler.use=mgws --set scheduler.mgws.victim=near --set scheduler.mgws.public_queue=0 --set termination.use=tree \
+	--set scheduler.use=mgws --set scheduler.mgws.public_queue=0 --set termination.use=tree \
 	--set trigger.use=gputn --set workload.fib.n=8
 
 # There must be file descriptors for all ranks.

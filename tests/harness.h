@@ -22,6 +22,7 @@ struct harness_params {
 	uint32_t workers, lanes; /* the number of all workers, and of the lanes of each (0 means 1) */
 	uint32_t second_kind; /* LOOM_ON_GPU if the second device behaves like a GPU, 0 if it is a CPU */
 	uint32_t noncoherent;	      /* 1 if the two devices are non-coherent */
+	uint32_t one_device;	      /* 1: all workers are on one device */
 	uint32_t rank, ranks, remote_workers, remote_devices; /* fields of struct loom_layout, which ranks_open() sets */
 	uint64_t seed;
 	void *extra; /* memory of the test, which becomes segment 2, or NULL */
@@ -84,7 +85,7 @@ FAKE_FN int harness_furnish(struct harness *h, struct loom_error *err)
 FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom_error *err)
 {
 	struct harness *h = calloc(1, sizeof(*h));
-	struct loom__rig_want want = {.devices = p->workers > 1 ? 2 : 1,
+	struct loom__rig_want want = {.devices = p->workers > 1 && !p->one_device ? 2 : 1,
 				      .workers = p->workers,
 				      .lanes = p->lanes ? p->lanes : 1,
 				      .kind = {0, p->second_kind},

@@ -44,6 +44,7 @@ static void turns_ended(void)
 
 static const struct turns_setup setups[] = {
     {"local_queue=2 public_queue=4" PARK, 4, 1, 24, BINARY, 0},
+    {"local_queue=2 public_queue=4" PARK, 3, 1, 24, BINARY, ALONE},
     {"local_queue=2 public_queue=4" PARK, 4, 1, 24, STAR, 0},
     {"local_queue=2 public_queue=4" PARK, 3, 3, 20, RANDOM, 0},
     {"local_queue=2 public_queue=4 attempts=damping" PARK, 5, 1, 40, STAR, 0},
@@ -69,7 +70,6 @@ static const struct turns_setup setups[] = {
     {"local_queue=2 public_queue=4 owners=2 in_place_depth=0 wait=yield", 3, 2, 20, COMB, 0},
     {"local_queue=2 public_queue=4 victim=biased bias=0.5 claim=fixed claim_size=2" PARK, 4, 12, 24, COMB, 0},
     {"local_queue=4 public_queue=2 claim=queues" PARK, 3, 16, 24, RANDOM, 0},
-    {"local_queue=2 public_queue=4 victim=near" PARK, 4, 1, 24, STAR, 0},
     {"local_queue=2 public_queue=4 claim=queues owners=2 wait=spin", 4, 20, 24, STAR, 0},
     {"local_queue=2 public_queue=2 claim=queues transfer=id in_place_depth=0" PARK, 3, 12, 24, CHAIN, 0},
 };
@@ -136,7 +136,8 @@ static void play_one(const struct turns_setup *s, size_t term)
 {
 	struct harness_params p = turns_params(term, s->opts, s->initials, s->size, s->shape);
 	p.workers = s->workers;
-	p.noncoherent = s->noncoherent != ONE_DEVICE;
+	p.noncoherent = s->noncoherent >= TWO_CPUS;
+	p.one_device = s->noncoherent == ALONE;
 	p.second_kind = s->noncoherent == CPU_AND_GPU ? LOOM_ON_GPU : 0;
 	turns_ranks = (struct ranks){.n = 1, .h = {harness_must(&p)}};
 	turns_games(s->size, turns_term[term].name, s->opts, s->shape);
@@ -219,7 +220,7 @@ TEST(pools)
 		p.sched = pools[i % COUNT(pools)].name;
 		p.sched_dev = pools[i % COUNT(pools)].dev;
 		p.workers = s->workers;
-		p.noncoherent = s->noncoherent != ONE_DEVICE;
+		p.noncoherent = s->noncoherent >= TWO_CPUS;
 		p.costs = LOOM_COSTS_OF_WORKLOAD;
 		p.workload_dev = &costly;
 		turns_ranks = (struct ranks){.n = 1, .h = {harness_must(&p)}};

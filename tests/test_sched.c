@@ -28,7 +28,6 @@ static const struct setup setups[] = {
 	{"sched_static", "local_queue=2 in_place_depth=0 overflow_list=262144", 3, 1, NULL, 0, 0},
 	{"sched_static", "local_queue=8 in_place_depth=2 overflow_list=262144", 2, 1, NULL, 0, 0},
 	{"sched_static", "", 1, 1, NULL, 0, 0},
-	{"sched_static", "split=strided local_queue=4", 3, 1, NULL, 0, 0},
 	{"sched_counter", "", 4, 1, NULL, 0, 0},
 	{"sched_counter", "chunk=7 pool=100 local_queue=2", 4, 1, "term_tree", 0, 0},
 	{"sched_counter", "pool=0 local_queue=2 in_place_depth=0 overflow_list=262144", 3, 1, "term_hcounter", 0, 0},
@@ -48,7 +47,6 @@ static const struct setup setups[] = {
 	{"sched_mgws", "local_queue=2 public_queue=8 attempts=damping victim=neighbour", 4, 1, NULL, 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=8 victim=biased bias=0.5 spin=0", 5, 1, NULL, 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=8 victim=local", 5, 1, "term_tree", 0, 0},
-	{"sched_mgws", "local_queue=2 public_queue=8 victim=near", 5, 1, "term_hcounter", 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=8 victim=none", 3, 1, "term_hcounter", 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=8 wait=spin claim=fixed claim_size=7", 3, 1, "term_tree", 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=8 wait=yield", 3, 1, "term_hcounter", 0, 0},
@@ -76,7 +74,7 @@ static const struct setup lane_setups[] = {
 	{"sched_counter", "chunk=3", 3, 3, "term_tree", 0, 0},
 	{"sched_plan", "", 2, 4, NULL, 0, 0},
 	{"sched_plan", "pool=10 local_queue=2 in_place_depth=0", 3, 2, "term_hcounter", 0, 0},
-	{"sched_static", "split=strided", 2, 3, NULL, 0, 0},
+	{"sched_static", "", 2, 3, NULL, 0, 0},
 };
 
 static const struct setup noncoherent_setups[] = {

@@ -67,7 +67,7 @@ struct turns_setup {
 	const char *opts;
 	uint32_t workers, initials, size;
 	enum loom__shape shape;
-	enum { ONE_DEVICE, TWO_CPUS, CPU_AND_GPU } noncoherent; /* not ONE_DEVICE: the two devices are non-coherent */
+	enum { TOGETHER, ALONE, TWO_CPUS, CPU_AND_GPU } noncoherent; /* ALONE: one device; from TWO_CPUS on, the two devices are non-coherent */
 };
 
 static struct ranks turns_ranks; /* the ranks of the current schedule, or one rank if tasks are not shared */

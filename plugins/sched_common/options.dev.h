@@ -48,8 +48,7 @@
 	OPTION(ALL, uint32_t, victim, LOOM_OPT_ENUM, "random",                                     \
 	       "Worker to steal from. random: any other worker. biased: a worker of the same device with probability " \
 	       "bias, else of another one. local: a worker of the same device. neighbour: the next worker, then the " \
-	       "one after it. none: no stealing. near: a worker of the same device, and of another one if most workers of " \
-	       "this device search for tasks, else rarely. Among other ranks, random and near take any; neighbour takes one after the " \
+	       "one after it. none: no stealing. Among other ranks, random takes any; neighbour takes one after the " \
 	       "other, the nearest first; local takes none. biased takes, with probability bias, a rank of the same " \
 	       "host and NUMA node; else, with probability bias, one of the same host; else one of another " \
 	       "host.", .choices = victims)                                    \
@@ -97,7 +96,7 @@ struct sched_config {
 enum sched_granularity { SCHED_WORKER, SCHED_LANE };
 enum sched_wait { SCHED_SPIN, SCHED_YIELD, SCHED_SLEEP };
 enum mgws_claims { MGWS_GUIDED, MGWS_FIXED, MGWS_QUEUES };
-enum mgws_victim { MGWS_RANDOM, MGWS_BIASED, MGWS_LOCAL, MGWS_NEIGHBOUR, MGWS_NONE, MGWS_NEAR };
+enum mgws_victim { MGWS_RANDOM, MGWS_BIASED, MGWS_LOCAL, MGWS_NEIGHBOUR, MGWS_NONE };
 enum mgws_attempts { MGWS_TWO_ATOMICS, MGWS_DAMPING };
 enum mgws_transfer { MGWS_BODY, MGWS_ID };
 

@@ -103,12 +103,22 @@ struct mgws_search {
 LOOM_FN uint32_t mgws_search_once(struct loom_ctx *c, struct mgws_search *s, int *idle)
 {
 	uint32_t found = mgws_polls_range(c, &s->polls) ? mgws_claim_again(c, idle) : 0;
+#ifdef GPULOOM_DEV_CPU_H
 	if (!found)
 		found = mgws_list_refill(c, *idle);
+#else
+	/* The steal does not wait for the load of the list's length. A worker that has reported idle need not acquire an empty list, which
+	 * would also empty the cache of the multiprocessor. */
+	uint64_t listed = *idle && !SCHED_CFG(c, mixed) ? mgws_glance(c) : 1;
+#endif
 	if (!found && SCHED_CFG(c, owners) > 1)
 		found = mgws_acquire(c, *idle);
 	if (!found)
 		found = mgws_steal(c, *idle, 0);
+#ifndef GPULOOM_DEV_CPU_H
+	if (!found && loom_from_lane0(c, listed))
+		found = mgws_list_refill(c, *idle);
+#endif
 	if (!found && SCHED_CFG(c, remote_workers))
 		found = mgws_search_ranks(c, idle);
 	if (found || !SCHED_CFG(c, noncoherent) || !mgws_try_exchange(c, &s->receive_lock))
@@ -149,7 +159,7 @@ SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 	struct sched_rest rest = {0, 1, 0, 0, 0};
 	struct mgws_search search = {0, 0};
 	struct mgws_site *site = (struct mgws_site *)c->on_device[LOOM_SCHED];
-	uint32_t found = 0, counted = SCHED_CFG(c, noncoherent) || SCHED_CFG(c, victim) == MGWS_NEAR;
+	uint32_t found = 0, counted = SCHED_CFG(c, noncoherent);
 	int idle = 0, done = 0;
 	if (c->lane == 0) {
 		rest.since = counters->last_task_ns = sched_time(c);

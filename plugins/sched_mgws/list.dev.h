@@ -81,6 +81,12 @@ LOOM_FN uint32_t mgws_list_to_take(const struct loom_ctx *c)
 	return SCHED_CFG(c, mixed) && !SCHED_CFG(c, noncoherent) && mgws_list_filled(&list[kind]) ? kind : MGWS_LISTS;
 }
 
+/* Returns to lane 0, and waits for no memory before the value is used, whether the list for all kinds probably holds tasks. */
+LOOM_FN uint64_t mgws_glance(const struct loom_ctx *c)
+{
+	return c->lane == 0 ? loom_load_relaxed_sys(&mgws_global(c)->list[LOOM_ON_ANY].count) : 0;
+}
+
 /* Called by lane 0. Returns whether the list for the other kind of device holds tasks. While that list holds tasks, this worker
  * must not report idle. */
 LOOM_FN int mgws_others_listed(const struct loom_ctx *c)

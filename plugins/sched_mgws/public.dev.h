@@ -93,6 +93,10 @@ LOOM_FN void mgws_close_epoch(struct mgws_meta *meta, struct mgws_queue *q)
  * mgws_steal_from(), so that the thief's reads of the slots precede the next writes to these slots. */
 LOOM_FN int mgws_copied(const struct mgws_meta *meta, struct mgws_queue *q, uint32_t epoch)
 {
+#ifndef GPULOOM_DEV_CPU_H /* a CPU has the word in its cache */
+	if (!meta->started[epoch])
+		return 1;
+#endif
 	return MGWS_QUEUE_OP(loom_load_acquire)(&q->completed[epoch]) == meta->started[epoch];
 }
 
@@ -124,6 +128,10 @@ LOOM_FN void mgws_open_epoch(struct mgws_meta *meta, struct mgws_queue *q)
  * stays in this worker's cache until a thief adds to the word. */
 LOOM_FN int mgws_empty(const struct mgws_meta *meta, struct mgws_queue *q)
 {
+#ifndef GPULOOM_DEV_CPU_H
+	if (!meta->open)
+		return 1;
+#endif
 	uint64_t word = loom_load_relaxed_sys(&q->word);
 	return word != meta->word && (!meta->open || !mgws_left(word));
 }

@@ -12,7 +12,7 @@ _Static_assert(sizeof(struct mgws_global) % 64 == 0, "so do the lists");
 _Static_assert(sizeof(struct mgws_worker) % 64 == 0, "and the indices of the lanes");
 _Static_assert(offsetof(struct sched_common, event) % 64 == 0, "nothing hot shares a line with the options");
 
-static const char *const victims[] = {"random", "biased", "local", "neighbour", "none", "near", NULL};
+static const char *const victims[] = {"random", "biased", "local", "neighbour", "none", NULL};
 static const char *const attempts_choices[] = {"two_atomics", "damping", NULL};
 static const char *const transfers[] = {"body", "id", NULL};
 static const char *const claims[] = {"guided", "fixed", "queues", NULL};
@@ -224,7 +224,7 @@ static struct sched_config sched_mgws_config(const struct sched_mgws *s, const s
 	cfg.noncoherent = (uint32_t)sched_noncoherent(layout);
 	cfg.mixed = (uint32_t)mgws_mixed(layout);
 	cfg.mailbox_queued = cfg.victim != MGWS_LOCAL && cfg.victim != MGWS_NONE;
-	if (cfg.noncoherent && (cfg.victim == MGWS_RANDOM || cfg.victim == MGWS_BIASED || cfg.victim == MGWS_NEAR))
+	if (cfg.noncoherent && (cfg.victim == MGWS_RANDOM || cfg.victim == MGWS_BIASED))
 		cfg.victim = MGWS_LOCAL; /* only through mailboxes do tasks move between devices */
 	cfg.bias_of_2_32 = cfg.bias < 1 ? (uint32_t)(cfg.bias * 4294967296.0) : ~0u;
 	cfg.backlog = mgws_backlog_slots(s, layout);

@@ -98,7 +98,20 @@ LOOM_FN int mgws_end(struct loom_ctx *c, uint64_t ran)
  * stopped. */
 LOOM_FN int mgws_find_work(struct loom_ctx *c)
 {
+#ifdef GPULOOM_DEV_CPU_H
 	return mgws_acquire(c, 0) || mgws_list_refill(c, 0) || mgws_claim(c, 0) || mgws_search_for_work(c);
+#else
+	/* The claim does not wait for the load of the list's length. Tasks of the list then run before those of the block. A claim into
+	 * the local queue comes after the list. */
+	const int first = !SCHED_CFG(c, mixed) && SCHED_CFG(c, claim) != MGWS_QUEUES;
+	if (mgws_acquire(c, 0))
+		return 1;
+	uint64_t listed = first ? mgws_glance(c) : 1;
+	int some = first && mgws_claim(c, 0);
+	if (loom_from_lane0(c, listed))
+		some |= mgws_list_refill(c, 0) != 0;
+	return some || (!first && mgws_claim(c, 0)) || mgws_search_for_work(c);
+#endif
 }
 
 /* GPUs have the code for small samples only in programs that use it. */

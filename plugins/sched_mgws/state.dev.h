@@ -59,7 +59,7 @@ struct mgws_site {
 	/* with cfg.spread: a bit for each device; 1: this device knows that the range of that device is used up */
 	uint64_t used_up;
 	uint64_t pad1[7];
-	uint32_t searching; /* with victim = near, or cfg.noncoherent: number of this device's workers without tasks; a hint */
+	uint32_t searching; /* with cfg.noncoherent: number of this device's workers without tasks; a hint */
 	uint32_t pad2[15];
 	uint32_t first[LOOM_MAX_DEVICES]; /* [device]: its first worker */
 };
@@ -134,8 +134,7 @@ struct mgws_worker {
 	uint32_t begun; /* 1: this worker has run its part of a small sample */
 	uint32_t checks; /* number of calls of mgws_checks_detector() */
 	/* For mgws_limit_claim(): when this worker made its last guided claim of several tasks, and the size of the claim. */
-	uint64_t claim_ns, claimed;
-	uint32_t picks, pad; /* picks: number of calls of mgws_pick_near() */
+	uint64_t claim_ns, claimed, pad;
 };
 
 /* Programs for GPUs have the code for small samples only with quick = yes in [device.gpu]. */

@@ -36,16 +36,6 @@ LOOM_FN uint32_t mgws_pick_other_device(struct loom_ctx *c)
 /* In one of so many searches a worker tries a victim that takes longer to reach. */
 #define MGWS_LOCAL_SEARCHES 8u
 
-/* An attempt at another device takes more than twice as long as one at this device. So a worker makes them rarely, except if
- * more than half of this device's workers search for tasks, because then the other workers probably have none to spare. */
-LOOM_FN uint32_t mgws_pick_near(struct loom_ctx *c)
-{
-	struct mgws_site *site = (struct mgws_site *)c->on_device[LOOM_SCHED];
-	uint32_t every = 2 * loom_load_relaxed_dev(&site->searching) > c->count ? 2 : MGWS_LOCAL_SEARCHES;
-	int local = c->count > 1 && ++mgws_worker(c)->picks % every;
-	return local || c->count == c->workers ? mgws_pick_local(c) : mgws_pick_other_device(c);
-}
-
 /* Returns the victim that mgws_scan_local() or mgws_scan_remote() has found, or one that the option `victim` chooses. */
 LOOM_FN uint32_t mgws_victim(struct loom_ctx *c)
 {
@@ -65,8 +55,6 @@ LOOM_FN uint32_t mgws_victim(struct loom_ctx *c)
 		return mgws_pick_other_device(c);
 	case MGWS_LOCAL:
 		return mgws_pick_local(c);
-	case MGWS_NEAR:
-		return mgws_pick_near(c);
 	case MGWS_NEIGHBOUR: /* the next worker, then the one after it; a successful steal resets `distance` */
 		if (n < 2)
 			return MGWS_NO_VICTIM;
@@ -200,7 +188,9 @@ LOOM_FN uint32_t mgws_steal_from(struct loom_ctx *c, uint64_t victim, int idle, 
 	uint64_t left = mgws_left(word);
 	uint64_t at = (word & MGWS_COUNT_MASK) + mgws_offered(word) - left;
 	uint32_t n = (uint32_t)(left - left / 2), most = (sched_mask(c) + 1) / 2;
-	uint32_t wanted = all ? n : n - n / 2, keep = wanted < most ? wanted : most, rest = n - keep;
+	/* Tasks that the lanes can run at once need not be stolen again. */
+	int whole = all || (SCHED_GRANULARITY(c) == SCHED_LANE && n <= c->lanes);
+	uint32_t wanted = whole ? n : n - n / 2, keep = wanted < most ? wanted : most, rest = n - keep;
 
 	mgws_copy_across(c, q, meta->head, v, at, meta->mask, rest);
 	mgws_copy_out(c, v, at + rest, meta->mask, keep);

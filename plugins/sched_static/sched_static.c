@@ -5,12 +5,7 @@
 #include "sched_static.dev.h"
 #include "../sched_common/own.h"
 
-static const char *const splits[] = {"contiguous", "strided", NULL};
-
 static const struct loom_opt sched_static_rows[] = {
-    SCHED_ROW_AS(claim, "split", LOOM_OPT_ENUM, "contiguous",
-		 "Share of a worker. contiguous: consecutive tasks. strided: of n workers worker w has the tasks w, w + n, ...",
-		 .choices = splits),
     SCHED_OWN_ROWS,
     {.name = NULL},
 };
@@ -23,6 +18,8 @@ static int sched_static_need(void *self, const struct loom_layout *layout, struc
 	need->global = sizeof(struct sched_common);
 	need->device = sizeof(struct sched_site);
 	sched_own_need(s->o, layout, sizeof(struct sched_own_list), need);
+	if (sched_has(layout, 1))
+		need->local += SCHED_STATIC_WINDOW * sizeof(struct loom_task); /* behind the local queue */
 	need->flags |= LOOM_NEED_RESET;
 	need->reset_global.head = need->global;
 	return 0;

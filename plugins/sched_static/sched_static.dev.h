@@ -46,38 +46,52 @@ SCHED_NOINLINE uint64_t sched_static_drain(struct loom_ctx *c, loom_ref join)
 	return ran;
 }
 
+/* A GPU's worker runs its share from a window in its private block, which holds the next tasks. While it runs these, each lane has
+ * a pair of words of the tasks after them on the way, because a load takes longer than a small task. */
+#define SCHED_STATIC_WINDOW 8u /* number of tasks */
+#if defined(LOOM_DEVICE_COMPILE) && LOOM_LANES >= SCHED_STATIC_WINDOW * SCHED_PAIRS
+#define SCHED_STATIC_AHEAD
+#endif
 #define SCHED_STATIC_STRIDE 64u /* a worker with several lanes polls the stop word once per this number of initial tasks */
 
-/* Runs this worker's share, and returns how many tasks ran. The share is a range of the initial set. With split = strided,
- * worker w of n workers has the tasks w, w + n, w + 2 n and so on. */
+/* Runs this worker's share, and returns how many tasks ran. The share is a range of the initial set. */
 LOOM_FN uint64_t sched_static_run_initial(struct loom_ctx *c)
 {
 	uint64_t all = c->ctl->initial_tasks, each = all / c->workers, rest = all % c->workers;
-	uint64_t step = SCHED_CFG(c, claim) ? c->workers : 1;
-	uint64_t from = SCHED_CFG(c, claim) ? c->worker : c->worker * each + (c->worker < rest ? c->worker : rest);
+	uint64_t from = c->worker * each + (c->worker < rest ? c->worker : rest);
 	uint64_t share = each + (c->worker < rest), drained = 0, sample = loom_trace_next(c, 0);
 	const struct loom_task *task = &c->initial[from];
 	const struct sched_lane *q = sched_lane(c);
 	const int one = c->lanes == 1;
-#ifdef LOOM_DEVICE_COMPILE
-	sched_word first = 0, last = 0; /* of the next task; its other words are in the same sectors of memory */
+#ifdef SCHED_STATIC_AHEAD
+	const struct sched_words *from_memory = (const struct sched_words *)task + c->lane;
+	struct loom_task *window = (struct loom_task *)sched_private(c);
+	struct sched_words ahead = {0, 0};
+	/* this lane's task of the window; a lane behind the window has none */
+	uint64_t mine = c->lane / SCHED_PAIRS < SCHED_STATIC_WINDOW ? c->lane / SCHED_PAIRS : share;
+	if (mine < share)
+		ahead = *from_memory;
 #endif
 
-	for (uint64_t n = 0; n < share; n++, task += step) {
+	for (uint64_t n = 0; n < share; n++, task++) {
+#ifdef SCHED_STATIC_AHEAD
+		if (n % SCHED_STATIC_WINDOW == 0) {
+			loom_barrier_lanes(c); /* all lanes have run the tasks of the window */
+			if (mine < share)
+				((struct sched_words *)window)[c->lane] = ahead;
+			loom_barrier_lanes(c);
+			mine += SCHED_STATIC_WINDOW;
+			from_memory += SCHED_STATIC_WINDOW * SCHED_PAIRS;
+			if (mine < share)
+				ahead = *from_memory;
+		}
+		task = &window[n % SCHED_STATIC_WINDOW];
+#endif
 		if (one ? loom_stopped(c)
 			: n % SCHED_STATIC_STRIDE == 0 && loom_from_lane0(c, (uint64_t)loom_stopped(c)))
 			return n + drained;
 		if (task->affinity && !sched_own_allows(c, task))
 			return n + drained;
-#ifdef LOOM_DEVICE_COMPILE
-		/* The worker loads the next task while it runs this one. The load takes half a microsecond. */
-		LOOM_COMPUTED(first);
-		LOOM_COMPUTED(last);
-		if (n + 1 < share) {
-			first = ((const sched_word *)(task + step))[0];
-			last = ((const sched_word *)(task + step))[SCHED_WORDS - 1];
-		}
-#endif
 		if (n == sample && LOOM_TRACE_OF(c))
 			sample = loom_trace_task(c, sample, task);
 		else

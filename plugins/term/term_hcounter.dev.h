@@ -5,7 +5,7 @@
  * atomic operations suffice.
  *
  * The upper half of the counter is the number of times that a worker became busy. The worker that makes the device full
- * stores the counter into the device's word in the stack's block. A worker that becomes busy in a full device stores a
+ * stores the counter into the device's word in the stack's block. If there is only one device, the counter alone decides. A worker that becomes busy in a full device stores a
  * larger number there, so the value of the word only grows. done() reads the words of all devices one after the other, and
  * then all but the last word again. No task is left if all devices are full and no word has changed. For its own device a
  * worker reads the counter in place of the word, so with two devices it reads the other device's word once. done() reads
@@ -67,14 +67,26 @@ LOOM_FN struct term_hcounter_device *term_hcounter_devices(const struct loom_ctx
 	return (struct term_hcounter_device *)c->global[LOOM_TERM];
 }
 
+/* Returns the number of devices, including those of other ranks. */
+LOOM_FN uint32_t term_hcounter_count(const struct loom_ctx *c)
+{
+#ifdef LOOM_RANKS_SHARE
+	return c->devices + (uint32_t)term_hcounter_devices(c)[c->device].remote;
+#else
+	return c->devices;
+#endif
+}
+
 LOOM_FN void term_hcounter_idle(struct loom_ctx *c)
 {
 	if (c->lane != 0)
 		return;
 	/* Release and acquire: the last worker to become idle acquires all earlier writes of the device's other workers. */
 	uint64_t now = loom_fetch_add_acq_rel_dev(&term_hcounter(c)->idle, (uint64_t)1) + 1, full = now;
-	/* If another worker has become busy in the meantime, the device's word stays as it is. */
-	if ((uint32_t)now != c->count || !loom_cas_acq_rel_dev(&term_hcounter(c)->idle, &full, now | TERM_HCOUNTER_FULL))
+	/* If there is no other device, none reads the word. If another worker has become busy in the meantime, the word stays as
+	 * it is. */
+	if ((uint32_t)now != c->count || term_hcounter_count(c) == 1 ||
+	    !loom_cas_acq_rel_dev(&term_hcounter(c)->idle, &full, now | TERM_HCOUNTER_FULL))
 		return;
 	/* Release: pairs with the acquire in term_hcounter_reported(). */
 	loom_store_release_sys(&term_hcounter_devices(c)[c->device].reported, now);
@@ -107,16 +119,6 @@ LOOM_FN void term_hcounter_busy(struct loom_ctx *c)
 	/* After this store the scheduler marks the steal as complete, with a release. So it precedes the victim's idle(). */
 	loom_store_relaxed_sys(reported, was + TERM_HCOUNTER_BUSY);
 	loom_fetch_add_release_dev(idle, ~TERM_HCOUNTER_FULL + 1);
-}
-
-/* Returns the number of devices, including those of other ranks. */
-LOOM_FN uint32_t term_hcounter_count(const struct loom_ctx *c)
-{
-#ifdef LOOM_RANKS_SHARE
-	return c->devices + (uint32_t)term_hcounter_devices(c)[c->device].remote;
-#else
-	return c->devices;
-#endif
 }
 
 #ifdef LOOM_RANKS_RMA
@@ -215,9 +217,11 @@ LOOM_FN int term_hcounter_done(struct loom_ctx *c, uint64_t stolen_out)
 {
 	(void)stolen_out;
 	int all = 0;
-	/* Reads the device's own counter first, because a scan is needed only if the device is full. */
-	if (c->lane == 0 && TERM_HCOUNTER_WORKERS(loom_load_relaxed_dev(&term_hcounter(c)->idle)) == c->count)
-		all = term_hcounter_check(c);
+	const uint64_t *idle = &term_hcounter(c)->idle;
+	/* Reads the device's own counter first, because a scan is needed only if the device is full. Acquire: pairs with the
+	 * release in term_hcounter_idle(). */
+	if (c->lane == 0 && TERM_HCOUNTER_WORKERS(loom_load_relaxed_dev(idle)) == c->count)
+		all = term_hcounter_count(c) == 1 ? (uint32_t)loom_load_acquire_dev(idle) == c->count : term_hcounter_check(c);
 	return (int)loom_from_lane0(c, (uint64_t)all);
 }
 

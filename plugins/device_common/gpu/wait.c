@@ -132,7 +132,7 @@ static int watch_chain(struct gpu *d, struct launch *l, uint64_t until, struct l
 	return code > 0 ? 0 : code;
 }
 
-/* Most ends of quick samples come soon. Waits for a short time without a call of the driver. Returns 1 at the end. */
+/* In a program, most ends come soon. Waits for a short time without a system call. Returns 1 at the end. */
 #define SOON_NS    50000ull
 #define SOON_LOOKS 64
 static int is_done_soon(const struct gpu *d, const struct launch *l, uint64_t timeout_ns)
@@ -152,14 +152,14 @@ int gpu_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_erro
 	struct launch *l = d->launch;
 	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
-	if (l->quick && !d->lost && is_done_soon(d, l, timeout_ns)) {
-		*end_ns = d->host->now_ns(d->host);
+	int watched = l->chain.what || !is_done(d, l);
+	if (l->kept && !l->chain.what && !d->lost && is_done_soon(d, l, timeout_ns)) {
+		*end_ns = end_of(d, l, watched);
 		return 0;
 	}
 	int code = gpu_enter(d, err);
 	if (code)
 		return code;
-	int watched = l->chain.what || !is_done(d, l);
 	code = l->chain.what
 		   ? watch_chain(d, l, watch_deadline(d, timeout_ns), err)
 		   : watch_until(d, l, is_done, 1, l->began_ns, watch_deadline(d, timeout_ns), &d->nudged, err);

@@ -241,7 +241,6 @@ LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
 	else
 		*p += v;
 }
-#endif
 
 LOOM_FN void loom_own_max(struct loom_ctx *c, uint64_t *p, uint64_t v)
 {
@@ -253,6 +252,7 @@ LOOM_FN void loom_own_max(struct loom_ctx *c, uint64_t *p, uint64_t v)
 		*p = v;
 	}
 }
+#endif
 
 /* Returns 1 if the host or a failed worker has ended the run. Lanes may get different answers; loom_from_lane0() makes
  * them equal. A device layer may replace this by a version whose answer is one call old. */

@@ -277,6 +277,20 @@ LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
 	if ((int)(threadIdx.x & 31) == first && n)
 		loom_fetch_add_relaxed_dev(p, (uint64_t)n);
 }
+
+/* Does not wait for the word, as a compare-and-swap with its fences would. */
+LOOM_FN void loom_own_max(struct loom_ctx *c, uint64_t *p, uint64_t v)
+{
+	uint32_t active = __activemask();
+	int first = __ffs((int)active) - 1;
+	int same = LOOM_IS_SINGLE_LANE(c) && __shfl_sync(active, (uint64_t)p, first) == (uint64_t)p;
+	if (__all_sync(active, same && v >> 32 == 0)) {
+		uint32_t most = __reduce_max_sync(active, (uint32_t)v);
+		v = (int)(threadIdx.x & 31) == first ? most : 0;
+	}
+	if (v)
+		asm volatile("red.relaxed.gpu.max.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
 #endif
 
 #define LOOM_OWN_MATCH
