@@ -151,11 +151,28 @@ static uint32_t rows_of(const struct experts_opts *o)
 	return o->rows < most ? o->rows : (uint32_t)loom__power_of_two(most);
 }
 
+/* Returns how many bands of 16 rows a warp has in flight. */
+static uint32_t ahead_of(const struct experts_opts *o, const struct loom_layout *layout)
+{
+	uint32_t warps = tile_warps(layout);
+	return warps ? EXPERTS_AHEAD_OF(experts_tile_rows(rows_of(o), o->block), warps) : 1;
+}
+
 static uint64_t experts_scratch(void *self, const struct loom_layout *layout)
 {
 	const struct experts_opts *o = opts_of(self);
 	uint32_t rows = experts_tile_rows(rows_of(o), o->block), warps = tile_warps(layout);
-	return workload_products(layout) ? (warps < TILE_AREAS ? warps : TILE_AREAS) * EXPERTS_AREA(rows, o->block) * 4ull : 0;
+	uint64_t ring = warps * (uint64_t)EXPERTS_RING(ahead_of(o, layout), o->block);
+	uint64_t areas = (warps < TILE_AREAS ? warps : TILE_AREAS) * EXPERTS_AREA(rows, o->block) * 4ull;
+	return !workload_products(layout) ? 0 : ring > areas ? ring : areas;
+}
+
+/* The op registers(): those of the sums, of the terms of vectors, and 56 others. */
+static uint32_t experts_registers(void *self, const struct loom_layout *layout)
+{
+	const struct experts_opts *o = opts_of(self);
+	uint32_t sums = 4 * EXPERTS_BANDS_OF(experts_tile_rows(rows_of(o), o->block));
+	return workload_products(layout) ? EXPERTS_EIGHTS_OF(o->block) * (sums + 8 * TILE_TERMS(o->real)) + 56 : 0;
 }
 
 static int experts_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
@@ -163,8 +180,9 @@ static int experts_constants(void *self, const struct loom_layout *layout, char 
 	const struct experts_opts *o = opts_of(self);
 	(void)err;
 	snprintf(text, room,
-		 "#define EXPERTS_ROWS %u\n#define EXPERTS_BLOCK %u\n#define EXPERTS_BFLOAT %u\n#define EXPERTS_PRODUCTS %u\n",
-		 experts_tile_rows(rows_of(o), o->block), o->block, o->real, workload_products(layout));
+		 "#define EXPERTS_ROWS %u\n#define EXPERTS_BLOCK %u\n#define EXPERTS_BFLOAT %u\n#define EXPERTS_AHEAD %u\n"
+		 "#define EXPERTS_PRODUCTS %u\n",
+		 experts_tile_rows(rows_of(o), o->block), o->block, o->real, ahead_of(o, layout), workload_products(layout));
 	return 0;
 }
 
@@ -520,7 +538,7 @@ static const struct loom_workload_ops experts_ops = {
 	.verify = experts_verify,
 	.work = "bytes",
 	.inputs = experts_inputs,
-	.registers = tile_registers,
+	.registers = experts_registers,
 	.scratch = experts_scratch,
 };
 

@@ -159,14 +159,22 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
 /* Distance of two slots in an area where warps add their sums, in floats: 4 more, for different banks. */
 #define EXPERTS_COLUMN(rows) ((rows) + 4u)
 #define EXPERTS_AREA(rows, block) (EXPERTS_EIGHTS_OF(block) * 8 * EXPERTS_COLUMN(rows))
+/* The ring of a warp, in bytes, and the number of bands in it for a number of warps. Not more than a tile has, because the next
+ * vectors have one place only. */
+#define EXPERTS_RING(ahead, block)    (((ahead) + EXPERTS_EIGHTS_OF(block)) * 4 * TILE_WARP * 16)
+#define EXPERTS_RING_BANDS	      24u
+#define EXPERTS_BANDS_OF(rows)	      (((rows) + 15) / 16)
+#define EXPERTS_LESS(a, b)	      ((a) < (b) ? (a) : (b))
+#define EXPERTS_AHEAD_OF(rows, warps) EXPERTS_LESS(EXPERTS_BANDS_OF(rows), (warps) > EXPERTS_RING_BANDS / 2 ? 2u : EXPERTS_RING_BANDS / (warps))
 
 #if EXPERTS_PRODUCTS
 /* ---- a tile whose warps multiply matrices ------------------------------------------------------- */
 
 /* A warp has some of the numbers of all rows and all slots of the tile: 64 of each `warps` times 64. Rows of the product
- * are rows of weights, columns are slots. The lanes load weights and vectors from the device's memory in the order in
- * which the instruction takes them. The loads of the next weights are in flight while a warp multiplies. At the end, the
- * warps add up their sums in scratchpad memory. */
+ * are rows of weights, columns are slots. A lane copies weights and vectors into its own part of a ring in scratchpad memory,
+ * in the order in which the instruction takes them, so no barrier is needed. The copies of the next EXPERTS_AHEAD bands of 16
+ * rows, and of the next vectors, are in flight while a warp multiplies. At the end, the warps add up their sums in the same
+ * memory. */
 #define EXPERTS_STEP 64u
 #ifdef EXPERTS_ROWS
 #define EXPERTS_ROWS_OF(r)  ((void)(r), (uint32_t)EXPERTS_ROWS)
@@ -182,67 +190,84 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
 #define EXPERTS_EIGHTS EXPERTS_EIGHTS_OF(EXPERTS_BLOCK_MAX)
 #endif
 #ifndef EXPERTS_AHEAD
-#define EXPERTS_AHEAD (EXPERTS_BANDS < 2 ? EXPERTS_BANDS : 2) /* bands of 16 rows whose loads are in flight; divides EXPERTS_BANDS */
+#define EXPERTS_AHEAD EXPERTS_AHEAD_OF(EXPERTS_BANDS * 16, 4u)
 #endif
 /* Vectors are multiplied by this factor if their terms are float16, which then has enough of their digits. */
 #define EXPERTS_LIFT 128.0f
 
 /* What a lane holds. */
 struct experts_hold {
-	struct tile_eight weight[EXPERTS_AHEAD][4]; /* element 1 is 32 numbers to the right of element 0, 2 is 8 rows below it, 3 is both */
+	tile_near ring; /* of this lane: EXPERTS_AHEAD bands, then the vectors; see experts_near() */
+	const uint16_t *next; /* of the band that was copied last: this lane's part of its first 8 rows */
 	uint32_t with[EXPERTS_EIGHTS][8][TILE_TERMS_MOST]; /* the terms of pairs of numbers of a vector */
 	float sum[EXPERTS_BANDS][EXPERTS_EIGHTS][4];
 	uint32_t warp, warps, row, column; /* row: lane of the warp / 4; column: lane % 4 */
 };
 
-LOOM_FN void experts_hold_load(const struct experts_task *w, uint32_t from, uint32_t band, struct experts_hold *h)
+/* Returns the place of 16 bytes of this lane. The 32 lanes of a warp have consecutive places. */
+LOOM_FN tile_near experts_near(const struct experts_hold *h, uint32_t at)
+{
+	return h->ring + at * TILE_WARP * 16;
+}
+
+/* Copies a band of weights to place `to` of the ring. Place 1 is 32 numbers to the right of place 0, 2 is 8 rows below it, 3 is
+ * both. Bands follow each other, so that an address is the one before plus a distance, which takes less registers. */
+LOOM_FN void experts_hold_load(const struct experts_task *w, uint32_t from, uint32_t band, uint32_t to, struct experts_hold *h)
+{
+	h->next += 16 * (uint64_t)w->inner;
+	if (!band)
+		h->next = w->weights + (uint64_t)h->row * w->inner + from + 8 * h->column;
+	TILE_HERE(h->next);
+	TILE_UNROLL
+	for (uint32_t i = 0; i < 4; i++)
+		tile_copy(experts_near(h, to + i), h->next + i / 2 * 8 * (uint64_t)w->inner + i % 2 * 32,
+			  16 * band + h->row + i / 2 * 8 < w->rows && from + i % 2 * 32 + 8 * h->column < w->inner);
+}
+
+/* Copies 64 numbers of the vectors of all slots. */
+LOOM_FN void experts_hold_load_vectors(const struct experts_task *w, const float *const *vector, uint32_t from,
+				       const struct experts_hold *h)
 {
 	TILE_UNROLL
-	for (uint32_t i = 0; i < 4; i++) {
-		uint32_t row = 16 * band + h->row + i / 2 * 8, k = from + i % 2 * 32 + 8 * h->column;
-		struct tile_eight *to = &h->weight[band % EXPERTS_AHEAD][i];
-		row = row < w->rows ? row : w->rows - 1;
-		if (k < w->inner)
-			*to = tile_load(w->weights + (uint64_t)row * w->inner + k);
-		else
-			to->w[0] = to->w[1] = to->w[2] = to->w[3] = 0;
+	for (uint32_t i = 0; i < 4 * EXPERTS_EIGHTS; i++) {
+		const uint32_t e = i / 4, k = from + i / 2 % 2 * 32 + 8 * h->column;
+		if (8 * e < w->slots)
+			tile_copy(experts_near(h, 4 * EXPERTS_AHEAD + i), vector[e] + k + i % 2 * 4,
+				  8 * e + h->row < w->slots && k < w->inner);
 	}
 }
 
-/* Loads 64 numbers of the vectors of all slots, and splits them into terms. */
-LOOM_FN void experts_hold_vectors(const struct experts *r, const struct experts_task *w, const float *const *vector,
-				  uint32_t from, struct experts_hold *h)
+/* Splits the numbers of the vectors into terms. */
+LOOM_FN void experts_hold_vectors(const struct experts *r, const struct experts_task *w, struct experts_hold *h)
 {
 	const uint32_t bfloat = EXPERTS_BFLOAT_OF(r);
 	TILE_UNROLL
-	for (uint32_t i = 0; i < 2 * EXPERTS_EIGHTS; i++) {
-		const uint32_t e = i / 2, k = from + i % 2 * 32 + 8 * h->column;
-		union tile_bits x[8];
-		const int some = 8 * e + h->row < w->slots && k < w->inner;
+	for (uint32_t i = 0; i < 4 * EXPERTS_EIGHTS; i++) {
+		union tile_bits x[4];
+		if (i / 4 * 8 >= w->slots)
+			continue;
+		struct tile_eight four = tile_read(experts_near(h, 4 * EXPERTS_AHEAD + i));
 		TILE_UNROLL
-		for (uint32_t n = 0; n < 2; n++) {
-			struct tile_eight four = {{0, 0, 0, 0}};
-			if (some)
-				four = *(const struct tile_eight *)(vector[e] + k + 4 * n);
-			TILE_UNROLL
-			for (uint32_t m = 0; m < 4; m++) {
-				x[4 * n + m].bits = four.w[m];
-				x[4 * n + m].number *= bfloat ? 1.0f : EXPERTS_LIFT;
-			}
+		for (uint32_t n = 0; n < 4; n++) {
+			x[n].bits = four.w[n];
+			x[n].number *= bfloat ? 1.0f : EXPERTS_LIFT;
 		}
 		TILE_UNROLL
-		for (uint32_t n = 0; n < 4; n++)
-			tile_split(x[2 * n].number, x[2 * n + 1].number, bfloat, h->with[e][i % 2 * 4 + n]);
+		for (uint32_t n = 0; n < 2; n++)
+			tile_split(x[2 * n].number, x[2 * n + 1].number, bfloat, h->with[i / 4][i % 4 * 2 + n]);
 	}
 }
 
 /* Multiplies 16 rows by the vectors. The product of the largest terms starts from 0 each time. Its additions truncate, and
  * in a long sum such errors would add up. */
-LOOM_FN void experts_hold_multiply(const struct experts *r, const struct experts_task *w, uint32_t band,
+LOOM_FN void experts_hold_multiply(const struct experts *r, const struct experts_task *w, uint32_t band, uint32_t place,
 				   struct experts_hold *h)
 {
-	const struct tile_eight *a = h->weight[band % EXPERTS_AHEAD];
 	const uint32_t bfloat = EXPERTS_BFLOAT_OF(r);
+	struct tile_eight a[4];
+	TILE_UNROLL
+	for (uint32_t i = 0; i < 4; i++)
+		a[i] = tile_read(experts_near(h, place + i));
 	TILE_UNROLL
 	for (uint32_t e = 0; e < EXPERTS_EIGHTS; e++) {
 		float rest[4] = {0, 0, 0, 0};
@@ -268,37 +293,45 @@ LOOM_FN void experts_hold_multiply(const struct experts *r, const struct experts
 	}
 }
 
-/* Multiplies the numbers of this warp. */
+/* Multiplies the numbers of this warp. For each band there is a group of copies: those of the band EXPERTS_AHEAD further, and with
+ * the first band also those of the next vectors. The first groups are one. */
 LOOM_FN void experts_hold_run(const struct experts *r, const struct experts_task *w, struct experts_hold *h)
 {
 	const uint32_t every = h->warps * EXPERTS_STEP;
 	const float *vector[EXPERTS_EIGHTS];
-	uint32_t from = h->warp * EXPERTS_STEP;
+	uint32_t from = h->warp * EXPERTS_STEP, at = 0;
 	if (from >= w->inner)
 		return;
 	TILE_UNROLL
 	for (uint32_t band = 0; band < EXPERTS_AHEAD; band++)
 		if (16 * band < w->rows)
-			experts_hold_load(w, from, band, h);
+			experts_hold_load(w, from, band, 4 * band, h);
 	TILE_UNROLL
 	for (uint32_t e = 0; e < EXPERTS_EIGHTS; e++) {
 		uint32_t slot = 8 * e + h->row;
 		vector[e] = experts_vector(r, w, w->place + (slot < w->slots ? slot : 0));
 	}
+	experts_hold_load_vectors(w, vector, from, h);
+	TILE_UNROLL
+	for (uint32_t band = 0; band < EXPERTS_AHEAD; band++)
+		TILE_COPY_GROUP();
 	LOOM_NO_UNROLL
 	for (; from < w->inner; from += every) {
-		experts_hold_vectors(r, w, vector, from, h);
 		TILE_UNROLL
 		for (uint32_t band = 0; band < EXPERTS_BANDS; band++) {
-			const uint32_t next = band + EXPERTS_AHEAD;
+			const uint32_t next = (band + EXPERTS_AHEAD) % EXPERTS_BANDS;
+			const uint32_t then = band + EXPERTS_AHEAD < EXPERTS_BANDS ? from : from + every;
+			TILE_COPY_WAIT(EXPERTS_AHEAD - 1);
+			if (!band)
+				experts_hold_vectors(r, w, h);
 			if (16 * band < w->rows)
-				experts_hold_multiply(r, w, band, h);
-			if (next < EXPERTS_BANDS) {
-				if (16 * next < w->rows)
-					experts_hold_load(w, from, next, h);
-			} else if (from + every < w->inner && 16 * (next - EXPERTS_BANDS) < w->rows) {
-				experts_hold_load(w, from + every, next - EXPERTS_BANDS, h);
-			}
+				experts_hold_multiply(r, w, band, at, h);
+			if (!band && from + every < w->inner)
+				experts_hold_load_vectors(w, vector, from + every, h);
+			if (then < w->inner && 16 * next < w->rows)
+				experts_hold_load(w, then, next, at, h);
+			TILE_COPY_GROUP();
+			at = at + 4 < 4 * EXPERTS_AHEAD ? at + 4 : 0;
 		}
 	}
 }
@@ -310,8 +343,11 @@ LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, 
 	const uint32_t rows = EXPERTS_ROWS_OF(r), size = EXPERTS_AREA(rows, EXPERTS_BLOCK_OF(r));
 	h.warp = c->lane / TILE_WARP;
 	h.warps = c->lanes / TILE_WARP;
+	h.next = w->weights;
 	h.row = c->lane % TILE_WARP / 4;
 	h.column = c->lane % 4;
+	h.ring = tile_near_of((char *)c->local[LOOM_WORKLOAD] + h.warp * EXPERTS_RING(EXPERTS_AHEAD, EXPERTS_BLOCK_OF(r)) +
+			      c->lane % TILE_WARP * 16);
 	TILE_UNROLL
 	for (uint32_t i = 0; i < EXPERTS_BANDS * EXPERTS_EIGHTS; i++) {
 		TILE_UNROLL
@@ -319,6 +355,7 @@ LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, 
 			h.sum[i / EXPERTS_EIGHTS][i % EXPERTS_EIGHTS][n] = 0;
 	}
 	experts_hold_run(r, w, &h);
+	loom_barrier_lanes(c); /* the areas overwrite the rings */
 	const uint32_t areas = h.warps < TILE_AREAS ? h.warps : TILE_AREAS;
 	float *area = (float *)c->local[LOOM_WORKLOAD];
 	for (uint32_t first = 0; first < h.warps; first += areas) {
