@@ -5,7 +5,6 @@
  *
  *   gpu_uneven counter WORKLOAD [OPTION=VALUE]...  a persistent kernel, whose blocks take tasks from an atomic counter
  *   gpu_uneven grid WORKLOAD [OPTION=VALUE]...     a block for each task; the hardware starts them in this order
- *   gpu_uneven copy                                a copy of 1 GiB; bytes_per_s counts bytes read and written
  *
  * WORKLOAD is ragged or experts. The constants below allow only some options. The tasks of the second
  * product of experts stand behind those of the first, and wait for them. The last line of the output is a JSON object of metrics: the
@@ -192,9 +191,7 @@ static unsigned shared_of(const struct ragged *)
 
 static unsigned shared_of(const struct experts *)
 {
-	const unsigned warps = LOOM_LANES / TILE_WARP;
-	return std::max(warps * EXPERTS_RING(EXPERTS_AHEAD, EXPERTS_BLOCK),
-			std::min(warps, TILE_AREAS) * EXPERTS_AREA(EXPERTS_ROWS, EXPERTS_BLOCK) * 4);
+	return LOOM_LANES / TILE_WARP * EXPERTS_LOCAL(EXPERTS_ROWS, EXPERTS_BLOCK, EXPERTS_AHEAD);
 }
 
 static double bytes_of(const struct ragged *, const struct loom_task &t)
@@ -290,22 +287,6 @@ template <class Job, int blocks> static int run(int persistent, struct harness *
 	return rc;
 }
 
-static int copy(void)
-{
-	const size_t bytes = 1ull << 30;
-	char *from, *to;
-	float us[TURNS];
-	MUST(cudaMalloc(&from, bytes));
-	MUST(cudaMalloc(&to, bytes));
-	MUST(cudaMemset(from, 1, bytes));
-	for (int i = 0; i < TURNS; i++)
-		us[i] = gpu_us([&] { MUST(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice)); });
-	double seconds = median(us, TURNS) * 1e-6;
-	printf("{\"seconds\": %.9g, \"bytes_per_s\": {\"value\": %.9g, \"unit\": \"B/s\", \"better\": \"more\"}}\n", seconds,
-	       2.0 * bytes / seconds);
-	return 0;
-}
-
 /* For uneven_main(), which this program does not call. */
 void uneven_begin(uint32_t, const char *)
 {
@@ -319,10 +300,8 @@ int main(int argc, char **argv)
 {
 	const int ragged = argc > 2 && !strcmp(argv[2], "ragged"), experts = argc > 2 && !strcmp(argv[2], "experts");
 	std::string options;
-	if (argc == 2 && !strcmp(argv[1], "copy"))
-		return copy();
 	if (!(ragged || experts) || (strcmp(argv[1], "counter") && strcmp(argv[1], "grid"))) {
-		fprintf(stderr, "usage: %s counter|grid ragged|experts [OPTION=VALUE]..., or copy\n", argv[0]);
+		fprintf(stderr, "usage: %s counter|grid ragged|experts [OPTION=VALUE]...\n", argv[0]);
 		return 2;
 	}
 	for (int i = 3; i < argc; i++)

@@ -136,12 +136,13 @@ LOOM_FN struct tile_eight tile_load_again(const void *at)
  * tile_near is an address in scratchpad memory. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 typedef uint32_t tile_near;
+#define TILE_WARP_BARRIER()	__syncwarp()
 #define TILE_COPY_GROUP()	asm volatile("cp.async.commit_group;" ::: "memory")
 /* Makes the compiler compute this value here, and forget how. */
 #define TILE_HERE(value)	asm volatile("" : "+l"(value))
 #define TILE_COPY_WAIT(pending) asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")
 
-LOOM_FN tile_near tile_near_of(const void *at)
+LOOM_FN tile_near tile_near_of(const char *at)
 {
 	return (tile_near)__cvta_generic_to_shared(at);
 }
@@ -164,20 +165,23 @@ LOOM_FN struct tile_eight tile_read(tile_near at)
 	return x;
 }
 #else
+#ifndef TILE_RIG /* a test has these for CPUs */
 typedef char *tile_near;
+#define TILE_WARP_BARRIER()	((void)0)
 #define TILE_COPY_GROUP()	((void)0)
 #define TILE_COPY_WAIT(pending) ((void)0)
-#define TILE_HERE(value)	((void)0)
-
-LOOM_FN tile_near tile_near_of(void *at)
-{
-	return (tile_near)at;
-}
 
 LOOM_FN void tile_copy(tile_near to, const void *from, int some)
 {
 	struct tile_eight none = {{0, 0, 0, 0}};
 	*(struct tile_eight *)to = some ? *(const struct tile_eight *)from : none;
+}
+#endif
+#define TILE_HERE(value) ((void)0)
+
+LOOM_FN tile_near tile_near_of(char *at)
+{
+	return at;
 }
 
 LOOM_FN struct tile_eight tile_read(tile_near at)

@@ -161,10 +161,8 @@ static uint32_t ahead_of(const struct experts_opts *o, const struct loom_layout 
 static uint64_t experts_scratch(void *self, const struct loom_layout *layout)
 {
 	const struct experts_opts *o = opts_of(self);
-	uint32_t rows = experts_tile_rows(rows_of(o), o->block), warps = tile_warps(layout);
-	uint64_t ring = warps * (uint64_t)EXPERTS_RING(ahead_of(o, layout), o->block);
-	uint64_t areas = (warps < TILE_AREAS ? warps : TILE_AREAS) * EXPERTS_AREA(rows, o->block) * 4ull;
-	return !workload_products(layout) ? 0 : ring > areas ? ring : areas;
+	uint32_t rows = experts_tile_rows(rows_of(o), o->block);
+	return workload_products(layout) ? tile_warps(layout) * (uint64_t)EXPERTS_LOCAL(rows, o->block, ahead_of(o, layout)) : 0;
 }
 
 /* The op registers(): those of the sums, of the terms of vectors, and 56 others. */

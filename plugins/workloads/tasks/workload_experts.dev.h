@@ -156,16 +156,17 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
 #define EXPERTS_PRODUCTS 0
 #endif
 #define EXPERTS_EIGHTS_OF(block) (((block) + 7u) / 8)
-/* Distance of two slots in an area where warps add their sums, in floats: 4 more, for different banks. */
-#define EXPERTS_COLUMN(rows) ((rows) + 4u)
-#define EXPERTS_AREA(rows, block) (EXPERTS_EIGHTS_OF(block) * 8 * EXPERTS_COLUMN(rows))
-/* The ring of a warp, in bytes, and the number of bands in it for a number of warps. Not more than a tile has, because the next
- * vectors have one place only. */
-#define EXPERTS_RING(ahead, block)    (((ahead) + EXPERTS_EIGHTS_OF(block)) * 4 * TILE_WARP * 16)
-#define EXPERTS_RING_BANDS	      24u
-#define EXPERTS_BANDS_OF(rows)	      (((rows) + 15) / 16)
-#define EXPERTS_LESS(a, b)	      ((a) < (b) ? (a) : (b))
-#define EXPERTS_AHEAD_OF(rows, warps) EXPERTS_LESS(EXPERTS_BANDS_OF(rows), (warps) > EXPERTS_RING_BANDS / 2 ? 2u : EXPERTS_RING_BANDS / (warps))
+#define EXPERTS_BANDS_OF(rows)	 (((rows) + 15u) / 16)
+#define EXPERTS_LESS(a, b)	 ((a) < (b) ? (a) : (b))
+/* Number of bands of 16 rows that a warp has in flight. Not more than a tile has, because the next vectors have one place only. */
+#define EXPERTS_AHEAD_OF(rows, warps) EXPERTS_LESS(EXPERTS_BANDS_OF(rows), (warps) > 12 ? 2u : 24u / (warps))
+/* Scratchpad memory of a warp, in bytes: a ring of bands and vectors, or at the end the sums. Distance of the sums of two slots, in
+ * floats: 4 more, for different banks. */
+#define EXPERTS_COLUMN(rows)	   ((rows) + 4u)
+#define EXPERTS_RING(ahead, block) (((ahead) + EXPERTS_EIGHTS_OF(block)) * 4 * TILE_WARP * 16)
+#define EXPERTS_SUMS(rows, block)  (EXPERTS_EIGHTS_OF(block) * 8 * EXPERTS_COLUMN(rows) * 4)
+#define EXPERTS_LOCAL(rows, block, ahead)                                                                              \
+	(EXPERTS_RING(ahead, block) > EXPERTS_SUMS(rows, block) ? EXPERTS_RING(ahead, block) : EXPERTS_SUMS(rows, block))
 
 #if EXPERTS_PRODUCTS
 /* ---- a tile whose warps multiply matrices ------------------------------------------------------- */
@@ -180,7 +181,7 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
 #define EXPERTS_ROWS_OF(r)  ((void)(r), (uint32_t)EXPERTS_ROWS)
 #define EXPERTS_BLOCK_OF(r) ((void)(r), (uint32_t)EXPERTS_BLOCK)
 #define EXPERTS_BFLOAT_OF(r) ((void)(r), (uint32_t)EXPERTS_BFLOAT)
-#define EXPERTS_BANDS  ((EXPERTS_ROWS + 15) / 16)
+#define EXPERTS_BANDS  EXPERTS_BANDS_OF(EXPERTS_ROWS)
 #define EXPERTS_EIGHTS EXPERTS_EIGHTS_OF(EXPERTS_BLOCK)
 #else
 #define EXPERTS_ROWS_OF(r)  experts_tile_rows((r)->rows, (r)->block)
@@ -190,7 +191,7 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
 #define EXPERTS_EIGHTS EXPERTS_EIGHTS_OF(EXPERTS_BLOCK_MAX)
 #endif
 #ifndef EXPERTS_AHEAD
-#define EXPERTS_AHEAD EXPERTS_AHEAD_OF(EXPERTS_BANDS * 16, 4u)
+#define EXPERTS_AHEAD EXPERTS_AHEAD_OF(EXPERTS_ROWS_MOST, 4u)
 #endif
 /* Vectors are multiplied by this factor if their terms are float16, which then has enough of their digits. */
 #define EXPERTS_LIFT 128.0f
@@ -340,14 +341,15 @@ LOOM_FN void experts_hold_run(const struct experts *r, const struct experts_task
 LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, const struct experts_task *w)
 {
 	struct experts_hold h;
-	const uint32_t rows = EXPERTS_ROWS_OF(r), size = EXPERTS_AREA(rows, EXPERTS_BLOCK_OF(r));
+	const uint32_t rows = EXPERTS_ROWS_OF(r), each = EXPERTS_LOCAL(rows, EXPERTS_BLOCK_OF(r), EXPERTS_AHEAD);
 	h.warp = c->lane / TILE_WARP;
 	h.warps = c->lanes / TILE_WARP;
-	h.next = w->weights;
 	h.row = c->lane % TILE_WARP / 4;
 	h.column = c->lane % 4;
-	h.ring = tile_near_of((char *)c->local[LOOM_WORKLOAD] + h.warp * EXPERTS_RING(EXPERTS_AHEAD, EXPERTS_BLOCK_OF(r)) +
-			      c->lane % TILE_WARP * 16);
+	h.next = w->weights;
+	char *local = (char *)c->local[LOOM_WORKLOAD];
+	float *mine = (float *)(local + h.warp * each);
+	h.ring = tile_near_of((char *)mine + c->lane % TILE_WARP * 16);
 	TILE_UNROLL
 	for (uint32_t i = 0; i < EXPERTS_BANDS * EXPERTS_EIGHTS; i++) {
 		TILE_UNROLL
@@ -355,26 +357,20 @@ LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, 
 			h.sum[i / EXPERTS_EIGHTS][i % EXPERTS_EIGHTS][n] = 0;
 	}
 	experts_hold_run(r, w, &h);
-	loom_barrier_lanes(c); /* the areas overwrite the rings */
-	const uint32_t areas = h.warps < TILE_AREAS ? h.warps : TILE_AREAS;
-	float *area = (float *)c->local[LOOM_WORKLOAD];
-	for (uint32_t first = 0; first < h.warps; first += areas) {
-		float *mine = area + h.warp % areas * size;
-		TILE_UNROLL
-		for (uint32_t i = 0; i < EXPERTS_BANDS * EXPERTS_EIGHTS * 4; i++) {
-			const uint32_t band = i / 4 / EXPERTS_EIGHTS, e = i / 4 % EXPERTS_EIGHTS, n = i % 4;
-			uint32_t slot = 8 * e + 2 * h.column + n % 2, row = 16 * band + h.row + n / 2 * 8;
-			float *to = mine + slot * EXPERTS_COLUMN(rows) + row;
-			if (h.warp - first < areas && slot < w->slots && row < w->rows)
-				*to = first ? *to + h.sum[band][e][n] : h.sum[band][e][n];
-		}
-		loom_barrier_lanes(c);
+	TILE_WARP_BARRIER(); /* the sums overwrite the rings of the other lanes */
+	TILE_UNROLL
+	for (uint32_t i = 0; i < EXPERTS_BANDS * EXPERTS_EIGHTS * 4; i++) {
+		const uint32_t band = i / 4 / EXPERTS_EIGHTS, e = i / 4 % EXPERTS_EIGHTS, n = i % 4;
+		uint32_t slot = 8 * e + 2 * h.column + n % 2, row = 16 * band + h.row + n / 2 * 8;
+		if (slot < w->slots && row < w->rows)
+			mine[slot * EXPERTS_COLUMN(rows) + row] = h.sum[band][e][n];
 	}
+	loom_barrier_lanes(c);
 	for (uint32_t i = c->lane; i < w->slots * rows; i += c->lanes) {
 		uint32_t slot = i / rows, row = i % rows;
 		float sum = 0;
-		for (uint32_t n = 0; n < areas; n++)
-			sum += area[n * size + slot * EXPERTS_COLUMN(rows) + row];
+		for (uint32_t n = 0; n < h.warps; n++)
+			sum += ((const float *)(local + n * each))[slot * EXPERTS_COLUMN(rows) + row];
 		if (row < w->rows)
 			experts_store(w, slot, row, EXPERTS_BFLOAT_OF(r) ? sum : sum * (1 / EXPERTS_LIFT));
 	}
