@@ -37,7 +37,6 @@
 #define loom_last_noncoherent(c, l, p)    ((void)(l), 0)
 #define RAGGED_DIM    128
 #define RAGGED_GROUP  4
-#define RAGGED_TILE   64
 #define RAGGED_BFLOAT 0
 #define EXPERTS_ROWS   128
 #define EXPERTS_BLOCK  16

@@ -381,11 +381,11 @@ TEST(ragged)
 	    "law=equal length=100",
 	    "law=uniform length=60 real=bfloat16 page=32 dim=40",
 	    "law=zipf length=200 chunk=16 heads=16 kv_heads=1 dim=8",
-	    "law=two length=50 chunk=8388608 heads=4 kv_heads=4 tile=8",
+	    "law=two length=50 chunk=8388608 heads=4 kv_heads=4",
 	    "law=uniform length=60 redraw=sample chunk=32 page=32",
 	    "law=zipf length=200 redraw=sample chunk=64",
 	    "sequences=1 length=1",
-	    "sequences=3 law=equal length=700 chunk=256 page=256 tile=256 dim=128",
+	    "sequences=3 law=equal length=700 chunk=256 page=256 dim=128",
 	};
 	for (size_t i = 0; i < COUNT(opts); i++)
 		everywhere("workload_ragged", opts[i]);
@@ -478,7 +478,6 @@ TEST(refusals)
 					       {"workload_ragged", "heads=32 kv_heads=1", "at most 16"},
 					       {"workload_ragged", "dim=12", "multiple of 8"},
 					       {"workload_ragged", "page=48", "power of two"},
-					       {"workload_ragged", "tile=48", "power of two"},
 					       {"workload_ragged", "chunk=24", "multiple of page"},
 					       {"workload_ragged", "law=trace", "trace = FILE"},
 					       {"workload_experts", "top=5 experts=4", "among 4 experts"},

@@ -17,7 +17,7 @@ static const char *const laws[] = {RAGGED_LAWS(LAW_TEXT) NULL};
 static const char *const redraws[] = {"run", "sample", NULL};
 
 struct ragged_opts {
-	uint32_t sequences, length, law, heads, kv_heads, dim, real, page, chunk, tile, redraw, checked;
+	uint32_t sequences, length, law, heads, kv_heads, dim, real, page, chunk, redraw, checked;
 	double exponent;
 	const char *trace;
 };
@@ -42,9 +42,6 @@ static const struct loom_opt ragged_rows[] = {
 	LOOM_OPT(struct ragged_opts, chunk, LOOM_OPT_U32, "auto",
 			 "Tokens of a task; a multiple of page. A number beyond the longest sequence: a task per sequence and head. "
 			 "auto: eight tasks per worker.", .max = 1 << 23, .flags = LOOM_OPT_AUTO),
-	LOOM_OPT(struct ragged_opts, tile, LOOM_OPT_U32, "auto",
-			 "Tokens that a worker works on at a time; a power of two. auto: 64, half of the lanes of a worker if these "
-			 "are more, or 32 for 32 lanes.", .max = 256, .flags = LOOM_OPT_AUTO),
 	LOOM_OPT(struct ragged_opts, redraw, LOOM_OPT_ENUM, "run",
 			 "When lengths are drawn. run: once, and tasks have them as parameters. sample: before each sample; with law = trace, "
 			 "their order. A task then knows only its number, and finds its chunk by the array of the starts of sequences, as when "
@@ -84,8 +81,6 @@ static int ragged_check(const struct loom_host *host, const void *opts, struct l
 		return LOOM_REFUSE(host, err, "dim", "dim = %u: must be a multiple of 8", o->dim);
 	if (!loom__is_power_of_two(o->page))
 		return LOOM_REFUSE(host, err, "page", "page = %u: must be a power of two", o->page);
-	if (o->tile && (!loom__is_power_of_two(o->tile) || o->tile < 8))
-		return LOOM_REFUSE(host, err, "tile", "tile = %u: must be a power of two from 8 on", o->tile);
 	if (o->chunk % o->page)
 		return LOOM_REFUSE(host, err, "chunk", "chunk = %u: must be a multiple of page = %u", o->chunk, o->page);
 	if (o->law == RAGGED_TRACE && !*o->trace)
@@ -134,15 +129,6 @@ static int ragged_inputs(const struct loom_host *host, const void *opts, struct 
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
-static uint32_t tile_of(const struct ragged_opts *o, const struct loom_layout *layout)
-{
-	uint32_t tile = 32;
-	for (uint32_t d = 0; d < layout->devices; d++)
-		while (tile < 256 && (tile < layout->device[d].lanes / 2 || (tile < 64 && layout->device[d].lanes != 32)))
-			tile *= 2;
-	return o->tile ? o->tile : tile;
-}
-
 static uint64_t ragged_scratch_bytes(void *self, const struct loom_layout *layout)
 {
 	const struct ragged_opts *o = opts_of(self);
@@ -153,7 +139,7 @@ static uint64_t ragged_scratch_bytes(void *self, const struct loom_layout *layou
 		struct ragged_scratch at =
 		    gpu && workload_products(layout)
 			? ragged_scratch_of_warps(lanes, o->dim, o->heads / o->kv_heads)
-			: ragged_scratch(lanes, o->dim, o->heads / o->kv_heads, tile_of(o, layout));
+			: ragged_scratch(lanes, o->dim, o->heads / o->kv_heads, o->page);
 		most = at.bytes > most ? at.bytes : most;
 	}
 	return most;
@@ -164,9 +150,8 @@ static int ragged_constants(void *self, const struct loom_layout *layout, char *
 	const struct ragged_opts *o = opts_of(self);
 	(void)err;
 	snprintf(text, room,
-		 "#define RAGGED_DIM %u\n#define RAGGED_GROUP %u\n#define RAGGED_TILE %u\n#define RAGGED_BFLOAT %u\n"
-		 "#define RAGGED_PRODUCTS %u\n",
-		 o->dim, o->heads / o->kv_heads, tile_of(o, layout), o->real, workload_products(layout));
+		 "#define RAGGED_DIM %u\n#define RAGGED_GROUP %u\n#define RAGGED_BFLOAT %u\n#define RAGGED_PRODUCTS %u\n",
+		 o->dim, o->heads / o->kv_heads, o->real, workload_products(layout));
 	return 0;
 }
 
@@ -216,7 +201,6 @@ static struct ragged head_of(struct ragged_job *job, const struct loom_layout *l
 			   .kv = o->kv_heads,
 			   .group = o->heads / o->kv_heads,
 			   .dim = o->dim,
-			   .tile = tile_of(o, layout),
 			   .page_log2 = (uint32_t)__builtin_ctz(o->page),
 			   .chunk = chunk_of(job, layout),
 			   .bfloat = o->real,

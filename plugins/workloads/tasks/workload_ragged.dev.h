@@ -2,11 +2,11 @@
 /* workload_ragged: one decode step of attention over pages of keys and values. Device code.
  *
  * A task is a chunk of the tokens of one sequence, for one head of keys and values. `group` heads of queries share
- * this head. The task processes the chunk in tiles, with the exact online softmax: `peak` is the largest score so
+ * this head. The task processes the chunk in tiles, a page each, with the exact online softmax: `peak` is the largest score so
  * far, in units of log 2, and sums are relative to it. The worker that ends the last chunk of a sequence and head
  * combines the partial results.
  *
- * Lanes share a tile in three steps. For the scores, a lane has a token, or a part of its numbers. For the weights,
+ * Lanes share a tile in three steps. For the scores, a lane has a token. For the weights,
  * some lanes have a head together. For the values, a lane has eight numbers of some tokens, and keeps their sums for
  * all heads. Where warps multiply matrices, each warp processes tokens by itself. */
 #ifndef WORKLOAD_RAGGED_DEV_H
@@ -26,11 +26,10 @@
  * offsets. */
 struct ragged {
 	uint32_t sequences, heads, kv; /* kv: number of heads of keys and values */
-	uint32_t group, dim, tile;     /* group: heads / kv; dim: numbers of a head; tile: tokens of a tile */
+	uint32_t group, dim;	       /* group: heads / kv; dim: numbers of a head */
 	uint32_t page_log2, chunk;     /* chunk: tokens of a task, in whole pages */
 	uint32_t bfloat, noncoherent;
 	float scale; /* factor of scores: 1 / (log 2 * root of dim) */
-	uint32_t unused;
 	uint64_t start_at;	/* [sequences + 1] uint32_t: number of tokens before each sequence (pieces.dev.h) */
 	uint64_t table_at;	/* [pages] uint32_t: page of each part of a sequence */
 	uint64_t pages_at;	/* [pages][kv][2]: keys and values of a page of tokens */
@@ -51,7 +50,6 @@ struct ragged {
 #endif
 #define ragged_dim(r)   RAGGED_OF(r, dim, DIM)
 #define ragged_group(r) RAGGED_OF(r, group, GROUP)
-#define ragged_tile(r)  RAGGED_OF(r, tile, TILE)
 #define ragged_bfloat(r) RAGGED_OF(r, bfloat, BFLOAT)
 
 /* 1: warps multiply matrices (tile.dev.h). The host defines it, because scratchpad memory then has other parts. */
@@ -61,16 +59,14 @@ struct ragged {
 
 /* How the lanes of a worker share a tile. */
 struct ragged_split {
-	uint32_t parts;	 /* lanes per token in the first step */
 	uint32_t each;	 /* lanes per head in the second step */
 	uint32_t blocks; /* blocks of eight numbers in the third step */
 	uint32_t sets;	 /* lanes that have the same block in the third step */
 };
 
-LOOM_FN struct ragged_split ragged_split(uint32_t lanes, uint32_t dim, uint32_t group, uint32_t tile)
+LOOM_FN struct ragged_split ragged_split(uint32_t lanes, uint32_t dim, uint32_t group)
 {
 	struct ragged_split s;
-	s.parts = lanes / tile >= 4 && dim % 32 == 0 ? 4 : lanes / tile >= 2 && dim % 16 == 0 ? 2 : 1;
 	s.each = lanes / group ? lanes / group : 1;
 	s.blocks = dim / 8;
 	s.sets = lanes / s.blocks ? lanes / s.blocks : 1;
@@ -85,12 +81,12 @@ struct ragged_scratch {
 
 LOOM_FN struct ragged_scratch ragged_scratch(uint32_t lanes, uint32_t dim, uint32_t group, uint32_t tile)
 {
-	struct ragged_split s = ragged_split(lanes, dim, group, tile);
+	struct ragged_split s = ragged_split(lanes, dim, group);
 	struct ragged_scratch at;
 	uint32_t units = ((s.each * group + 3) & ~3u) * 4, heads = ((group + 3) & ~3u) * 4;
 	at.queries = 0;
 	at.scores = at.queries + group * dim * 4;
-	at.most = at.scores + s.parts * ((group * tile + 3) & ~3u) * 4;
+	at.most = at.scores + ((group * tile + 3) & ~3u) * 4;
 	at.sum = at.most + units;
 	at.peak = at.sum + units;
 	at.scale = at.peak + 2 * heads;
@@ -240,19 +236,15 @@ struct ragged_tile {
 LOOM_FN void ragged_score(const struct loom_ctx *c, const struct ragged *r, const struct ragged_run *run,
 			  const struct ragged_tile *t)
 {
-	const uint32_t dim = ragged_dim(r), group = ragged_group(r), tile = ragged_tile(r);
-	const uint32_t part = dim / run->split.parts, pitch = (group * tile + 3) & ~3u;
+	const uint32_t dim = ragged_dim(r), group = ragged_group(r), tile = 1u << r->page_log2;
 	const float *q = RAGGED_LOCAL(run, queries);
 	float *scores = RAGGED_LOCAL(run, scores);
-	for (uint32_t u = c->lane; u < tile * run->split.parts; u += c->lanes) {
-		uint32_t token = u % tile, first = u / tile * part;
+	for (uint32_t token = c->lane; token < t->tokens; token += c->lanes) {
 		float sum[RAGGED_GROUPS], key[8];
-		if (token >= t->tokens)
-			continue;
 		TILE_UNROLL
 		for (uint32_t g = 0; g < group; g++)
 			sum[g] = 0;
-		for (uint32_t d = first; d < first + part; d += 8) {
+		for (uint32_t d = 0; d < dim; d += 8) {
 			tile_numbers(t->keys + token * dim + d, ragged_bfloat(r), key);
 			TILE_UNROLL
 			for (uint32_t g = 0; g < group; g++) {
@@ -263,25 +255,20 @@ LOOM_FN void ragged_score(const struct loom_ctx *c, const struct ragged *r, cons
 		}
 		TILE_UNROLL
 		for (uint32_t g = 0; g < group; g++)
-			scores[u / tile * pitch + g * tile + token] = sum[g];
+			scores[g * tile + token] = sum[g];
 	}
 }
 
 /* Replaces scores by weights. Several lanes share a head, and each keeps the sum of its weights. */
 LOOM_FN void ragged_weigh(struct loom_ctx *c, const struct ragged *r, struct ragged_run *run, uint32_t tokens)
 {
-	const uint32_t group = ragged_group(r), tile = ragged_tile(r), each = run->split.each, units = each * group;
-	const uint32_t pitch = (group * tile + 3) & ~3u;
+	const uint32_t group = ragged_group(r), tile = 1u << r->page_log2, each = run->split.each, units = each * group;
 	float *scores = RAGGED_LOCAL(run, scores), *most = RAGGED_LOCAL(run, most), *sum = RAGGED_LOCAL(run, sum);
 	float *before = RAGGED_PEAK(run, run->turn, group), *after = RAGGED_PEAK(run, run->turn ^ 1, group);
 	for (uint32_t u = c->lane; u < units; u += c->lanes) {
 		float *of = scores + u / each * tile, highest = -1e30f;
 		for (uint32_t t = u % each; t < tokens; t += each) {
-			float s = of[t];
-			for (uint32_t p = 1; p < run->split.parts; p++)
-				s += of[p * pitch + t];
-			of[t] = s;
-			highest = s > highest ? s : highest;
+			highest = of[t] > highest ? of[t] : highest;
 		}
 		most[u] = highest;
 	}
@@ -310,7 +297,7 @@ LOOM_FN void ragged_weigh(struct loom_ctx *c, const struct ragged *r, struct rag
 LOOM_FN void ragged_add_values(const struct ragged *r, const struct ragged_run *run, const struct ragged_tile *t,
 			       uint32_t u, float *sums)
 {
-	const uint32_t group = ragged_group(r), tile = ragged_tile(r);
+	const uint32_t group = ragged_group(r), tile = 1u << r->page_log2;
 	const float *scores = RAGGED_LOCAL(run, scores), *scale = RAGGED_LOCAL(run, scale);
 	uint32_t block = u % run->split.blocks, set = u / run->split.blocks;
 	TILE_UNROLL
@@ -333,13 +320,12 @@ LOOM_FN void ragged_add_values(const struct ragged *r, const struct ragged_run *
 	}
 }
 
-/* Returns the tile that begins at token `at` of the chunk. It ends with its page. */
+/* Returns the tile that begins at token `at` of the chunk, which is the first of a page. It ends with the page. */
 LOOM_FN struct ragged_tile ragged_tile_at(const struct ragged *r, const struct ragged_task *w, uint32_t at)
 {
-	const uint32_t tile = ragged_tile(r), page = 1u << r->page_log2, left = page - ((w->from + at) & (page - 1));
+	const uint32_t page = 1u << r->page_log2;
 	struct ragged_tile t;
-	t.tokens = w->tokens - at < tile ? w->tokens - at : tile;
-	t.tokens = t.tokens < left ? t.tokens : left;
+	t.tokens = w->tokens - at < page ? w->tokens - at : page;
 	t.keys = ragged_keys(r, w->table, w->kv, w->from + at);
 	t.values = t.keys + ((uint64_t)ragged_dim(r) << r->page_log2);
 	return t;
@@ -349,11 +335,11 @@ LOOM_FN struct ragged_tile ragged_tile_at(const struct ragged *r, const struct r
 
 LOOM_FN void ragged_begin(struct loom_ctx *c, const struct ragged *r, const struct ragged_task *w, struct ragged_run *run)
 {
-	const uint32_t dim = ragged_dim(r), group = ragged_group(r), tile = ragged_tile(r), n = group * dim;
+	const uint32_t dim = ragged_dim(r), group = ragged_group(r), tile = 1u << r->page_log2, n = group * dim;
 	const uint16_t *q = RAGGED_AT(r, const uint16_t, queries) +
 			    ((uint64_t)w->sequence * r->heads + (uint64_t)w->kv * group) * dim;
 	run->local = (char *)c->local[LOOM_WORKLOAD];
-	run->split = ragged_split(c->lanes, dim, group, tile);
+	run->split = ragged_split(c->lanes, dim, group);
 	run->at = ragged_scratch(c->lanes, dim, group, tile);
 	run->turn = 0;
 	for (uint32_t i = c->lane; i < n; i += c->lanes)
@@ -714,7 +700,7 @@ LOOM_FN int ragged_multiply_chunk(struct loom_ctx *c, const struct loom_task *ta
 	struct ragged_run run;
 	run.local = (char *)c->local[LOOM_WORKLOAD];
 	run.at = ragged_scratch_of_warps(c->lanes, ragged_dim(r), ragged_group(r));
-	run.split.parts = run.split.blocks = run.split.sets = 0;
+	run.split.blocks = run.split.sets = 0;
 	run.split.each = 1;
 	run.turn = run.pad = 0;
 	ragged_hold_begin(c, r, &w, &h);
