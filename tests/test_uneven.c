@@ -168,21 +168,21 @@ TEST(laws)
 	enum { N = 400 };
 	uint32_t a[N], b[N], longest = 0, few = 0;
 	for (uint32_t law = RAGGED_EQUAL; law < RAGGED_TRACE; law++) {
-		ragged_draw(law, 1000, 1, 3, N, a);
-		ragged_draw(law, 1000, 1, 3, N, b);
+		ragged_draw(law, 1000, 3, N, a);
+		ragged_draw(law, 1000, 3, N, b);
 		CU_ASSERT_EQUAL(memcmp(a, b, sizeof(a)), 0);
-		ragged_draw(law, 1000, 1, 4, N, b);
+		ragged_draw(law, 1000, 4, N, b);
 		CU_ASSERT_TRUE(law == RAGGED_EQUAL || memcmp(a, b, sizeof(a)));
 		double mean = (double)sum_of(a, N) / N;
 		CU_ASSERT_TRUE(mean > 900 && mean < 1100);
 		for (uint32_t i = 0; i < N; i++)
 			CU_ASSERT_TRUE(a[i] >= 1 && a[i] <= RAGGED_LONGEST);
 	}
-	ragged_draw(RAGGED_ZIPF, 1000, 1, 3, N, a);
+	ragged_draw(RAGGED_ZIPF, 1000, 3, N, a);
 	for (uint32_t i = 0; i < N; i++)
 		longest = a[i] > longest ? a[i] : longest;
 	CU_ASSERT_TRUE(longest > 60000 && longest < 62000); /* the expected value is 400,000 / the sum of 1 / i */
-	ragged_draw(RAGGED_TWO, 1000, 1, 3, N, a);
+	ragged_draw(RAGGED_TWO, 1000, 3, N, a);
 	for (uint32_t i = 0; i < N; i++) {
 		CU_ASSERT_TRUE(a[i] == 4500 || a[i] == 500);
 		few += a[i] == 4500;

@@ -18,7 +18,6 @@ static const char *const redraws[] = {"run", "sample", NULL};
 
 struct ragged_opts {
 	uint32_t sequences, length, law, heads, kv_heads, dim, real, page, chunk, redraw, checked;
-	double exponent;
 	const char *trace;
 };
 
@@ -29,7 +28,6 @@ static const struct loom_opt ragged_rows[] = {
 			 "Lengths of the sequences, in random order by [run] seed. " RAGGED_LAWS(LAW_HELP), .choices = laws),
 	LOOM_OPT(struct ragged_opts, length, LOOM_OPT_U32, "512", "Mean number of tokens of a sequence.", .min = 1,
 			 .max = 1 << 20),
-	LOOM_OPT(struct ragged_opts, exponent, LOOM_OPT_F64, "1", "law = zipf: the exponent.", .from = 0, .to = 4),
 	LOOM_OPT(struct ragged_opts, trace, LOOM_OPT_PATH, "", "law = trace: a file with a length per line."),
 	LOOM_OPT(struct ragged_opts, heads, LOOM_OPT_U32, "8", "Heads of queries.", .min = 1, .max = 1024),
 	LOOM_OPT(struct ragged_opts, kv_heads, LOOM_OPT_U32, "2",
@@ -167,7 +165,7 @@ static void draw(struct ragged_job *job, const struct loom_layout *layout)
 	if (o->law == RAGGED_TRACE && o->redraw)
 		ragged_shuffle(job->length, job->n, seed);
 	else if (o->law != RAGGED_TRACE)
-		ragged_draw(o->law, o->length, o->exponent, seed, job->n, job->length);
+		ragged_draw(o->law, o->length, seed, job->n, job->length);
 	job->tokens = 0;
 	for (uint32_t i = 0; i < job->n; i++)
 		job->tokens += job->length[i];
