@@ -63,6 +63,12 @@ LOOM_FN void tile_numbers(const void *at, uint32_t bfloat, float *eight)
 	}
 }
 
+LOOM_FN float tile_dot8(const float *a, const float *b)
+{
+	return ((a[0] * b[0] + a[1] * b[1]) + (a[2] * b[2] + a[3] * b[3])) +
+	       ((a[4] * b[4] + a[5] * b[5]) + (a[6] * b[6] + a[7] * b[7]));
+}
+
 /* Returns 2^x for x <= 0, with a relative error below 2^-21. Except on NVIDIA's GPUs, x below -126 gives 2^-126. */
 LOOM_FN float tile_exp2(float x)
 {

@@ -6,9 +6,9 @@
 
 #include "experts_routing.h"
 #include "half.h"
-#include "tile_host.h"
 #include "workload_experts.dev.h"
 #include "../common/host.h"
+#include "../common/products.h"
 #include "lib/align.h"
 
 #define SKEW_TEXT(NAME, text, what) text,
@@ -151,10 +151,20 @@ static uint32_t rows_of(const struct experts_opts *o)
 	return o->rows < most ? o->rows : (uint32_t)loom__power_of_two(most);
 }
 
+/* Returns the largest number of warps of a worker on a GPU. */
+static uint32_t warps_of(const struct loom_layout *layout)
+{
+	uint32_t most = 0;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		if (layout->device[d].kind == LOOM_ON_GPU && layout->device[d].lanes / TILE_WARP > most)
+			most = layout->device[d].lanes / TILE_WARP;
+	return most;
+}
+
 /* Returns how many bands of 16 rows a warp has in flight. */
 static uint32_t ahead_of(const struct experts_opts *o, const struct loom_layout *layout)
 {
-	uint32_t warps = tile_warps(layout);
+	uint32_t warps = warps_of(layout);
 	return warps ? EXPERTS_AHEAD_OF(experts_tile_rows(rows_of(o), o->block), warps) : 1;
 }
 
@@ -162,7 +172,7 @@ static uint64_t experts_scratch(void *self, const struct loom_layout *layout)
 {
 	const struct experts_opts *o = opts_of(self);
 	uint32_t rows = experts_tile_rows(rows_of(o), o->block);
-	return workload_products(layout) ? tile_warps(layout) * (uint64_t)EXPERTS_LOCAL(rows, o->block, ahead_of(o, layout)) : 0;
+	return workload_products(layout) ? warps_of(layout) * (uint64_t)EXPERTS_LOCAL(rows, o->block, ahead_of(o, layout)) : 0;
 }
 
 /* The op registers(): those of the sums, of the terms of vectors, and 56 others. */

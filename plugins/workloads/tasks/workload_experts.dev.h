@@ -134,12 +134,6 @@ LOOM_FN void experts_store(const struct experts_task *w, uint32_t slot, uint32_t
 	w->to[(uint64_t)(w->place + slot) * w->outer + w->row + row] = w->second ? sum : experts_silu(sum);
 }
 
-LOOM_FN float experts_dot8(const float *a, const float *b)
-{
-	return ((a[0] * b[0] + a[1] * b[1]) + (a[2] * b[2] + a[3] * b[3])) +
-	       ((a[4] * b[4] + a[5] * b[5]) + (a[6] * b[6] + a[7] * b[7]));
-}
-
 /* ---- a tile ---------------------------------------------------------------------------------------- */
 
 #define EXPERTS_ROWS_MOST 128u		   /* upper limit on the rows of a tile; a task may have several tiles */
@@ -405,7 +399,7 @@ LOOM_FN void experts_multiply(struct loom_ctx *c, const struct experts *r, const
 		for (uint32_t k = 0; k < w->inner; k += 8) {
 			tile_numbers(w->weights + (uint64_t)row * w->inner + k, r->bfloat, eight);
 			for (uint32_t i = 0; i < w->slots; i++)
-				sum[i] += experts_dot8(eight, vector[i] + k);
+				sum[i] += tile_dot8(eight, vector[i] + k);
 		}
 		for (uint32_t i = 0; i < w->slots; i++)
 			experts_store(w, i, row, sum[i]);

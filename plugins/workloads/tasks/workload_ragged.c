@@ -6,9 +6,9 @@
 
 #include "half.h"
 #include "ragged_lengths.h"
-#include "tile_host.h"
 #include "workload_ragged.dev.h"
 #include "../common/host.h"
+#include "../common/products.h"
 #include "lib/align.h"
 
 #define LAW_TEXT(NAME, text, what) text,
@@ -433,6 +433,12 @@ static int ragged_verify(void *self, const struct loom_layout *layout, const str
 	return 0;
 }
 
+static uint32_t ragged_registers(void *self, const struct loom_layout *layout)
+{
+	(void)self;
+	return workload_product_registers(layout);
+}
+
 static const struct loom_workload_ops ragged_ops = {
 	.size = sizeof(struct loom_workload_ops),
 	.create = ragged_create,
@@ -445,7 +451,7 @@ static const struct loom_workload_ops ragged_ops = {
 	.verify = ragged_verify,
 	.work = "bytes",
 	.inputs = ragged_inputs,
-	.registers = tile_registers,
+	.registers = ragged_registers,
 	.scratch = ragged_scratch_bytes,
 };
 

@@ -2,7 +2,7 @@
 /* workload_ragged: one decode step of attention over pages of keys and values. Device code.
  *
  * A task is a chunk of the tokens of one sequence, for one head of keys and values. `group` heads of queries share
- * this head. The task processes the chunk in tiles, a page each, with the exact online softmax: `peak` is the largest score so
+ * this head. The task processes the chunk in tiles of a page, with the exact online softmax: `peak` is the largest score so
  * far, in units of log 2, and sums are relative to it. The worker that ends the last chunk of a sequence and head
  * combines the partial results.
  *
@@ -227,31 +227,23 @@ struct ragged_run {
 #define RAGGED_LOCAL(run, what) ((float *)((run)->local + (run)->at.what))
 #define RAGGED_PEAK(run, turn, group) (RAGGED_LOCAL(run, peak) + ((turn) ? ((group) + 3u) & ~3u : 0u))
 
-/* A tile. `keys` and `values` are those of its first token. */
-struct ragged_tile {
-	const uint16_t *keys, *values;
-	uint32_t tokens, pad;
-};
-
+/* Computes the scores of a tile of `tokens`. */
 LOOM_FN void ragged_score(const struct loom_ctx *c, const struct ragged *r, const struct ragged_run *run,
-			  const struct ragged_tile *t)
+			  const uint16_t *keys, uint32_t tokens)
 {
 	const uint32_t dim = ragged_dim(r), group = ragged_group(r), tile = 1u << r->page_log2;
 	const float *q = RAGGED_LOCAL(run, queries);
 	float *scores = RAGGED_LOCAL(run, scores);
-	for (uint32_t token = c->lane; token < t->tokens; token += c->lanes) {
+	for (uint32_t token = c->lane; token < tokens; token += c->lanes) {
 		float sum[RAGGED_GROUPS], key[8];
 		TILE_UNROLL
 		for (uint32_t g = 0; g < group; g++)
 			sum[g] = 0;
 		for (uint32_t d = 0; d < dim; d += 8) {
-			tile_numbers(t->keys + token * dim + d, ragged_bfloat(r), key);
+			tile_numbers(keys + token * dim + d, ragged_bfloat(r), key);
 			TILE_UNROLL
-			for (uint32_t g = 0; g < group; g++) {
-				const float *with = q + g * dim + d;
-				sum[g] += (with[0] * key[0] + with[1] * key[1]) + (with[2] * key[2] + with[3] * key[3]) +
-					  ((with[4] * key[4] + with[5] * key[5]) + (with[6] * key[6] + with[7] * key[7]));
-			}
+			for (uint32_t g = 0; g < group; g++)
+				sum[g] += tile_dot8(q + g * dim + d, key);
 		}
 		TILE_UNROLL
 		for (uint32_t g = 0; g < group; g++)
@@ -294,8 +286,8 @@ LOOM_FN void ragged_weigh(struct loom_ctx *c, const struct ragged *r, struct rag
 }
 
 /* Adds the values of the tokens of unit u to the unit's sums, [group][8]. */
-LOOM_FN void ragged_add_values(const struct ragged *r, const struct ragged_run *run, const struct ragged_tile *t,
-			       uint32_t u, float *sums)
+LOOM_FN void ragged_add_values(const struct ragged *r, const struct ragged_run *run, const uint16_t *values,
+			       uint32_t tokens, uint32_t u, float *sums)
 {
 	const uint32_t group = ragged_group(r), tile = 1u << r->page_log2;
 	const float *scores = RAGGED_LOCAL(run, scores), *scale = RAGGED_LOCAL(run, scale);
@@ -307,9 +299,9 @@ LOOM_FN void ragged_add_values(const struct ragged *r, const struct ragged_run *
 		for (uint32_t i = 0; i < 8; i++)
 			sums[g * 8 + i] *= by;
 	}
-	for (uint32_t token = set; token < t->tokens; token += run->split.sets) {
+	for (uint32_t token = set; token < tokens; token += run->split.sets) {
 		float value[8];
-		tile_numbers(t->values + token * ragged_dim(r) + block * 8, ragged_bfloat(r), value);
+		tile_numbers(values + token * ragged_dim(r) + block * 8, ragged_bfloat(r), value);
 		TILE_UNROLL
 		for (uint32_t g = 0; g < group; g++) {
 			float weight = scores[g * tile + token];
@@ -318,17 +310,6 @@ LOOM_FN void ragged_add_values(const struct ragged *r, const struct ragged_run *
 				sums[g * 8 + i] += weight * value[i];
 		}
 	}
-}
-
-/* Returns the tile that begins at token `at` of the chunk, which is the first of a page. It ends with the page. */
-LOOM_FN struct ragged_tile ragged_tile_at(const struct ragged *r, const struct ragged_task *w, uint32_t at)
-{
-	const uint32_t page = 1u << r->page_log2;
-	struct ragged_tile t;
-	t.tokens = w->tokens - at < page ? w->tokens - at : page;
-	t.keys = ragged_keys(r, w->table, w->kv, w->from + at);
-	t.values = t.keys + ((uint64_t)ragged_dim(r) << r->page_log2);
-	return t;
 }
 
 /* ---- a task ------------------------------------------------------------------------------------- */
@@ -727,15 +708,15 @@ LOOM_FN void workload_ragged_chunk(struct loom_ctx *c, const struct loom_task *t
 	struct ragged_task w = ragged_task_of(r, &found);
 	struct ragged_run run;
 	ragged_begin(c, r, &w, &run);
-	for (uint32_t at = 0; at < w.tokens;) {
-		struct ragged_tile t = ragged_tile_at(r, &w, at);
-		ragged_score(c, r, &run, &t);
+	for (uint32_t at = 0, page = 1u << r->page_log2; at < w.tokens; at += page) {
+		const uint32_t tokens = w.tokens - at < page ? w.tokens - at : page;
+		const uint16_t *keys = ragged_keys(r, w.table, w.kv, w.from + at), *values = keys + ragged_dim(r) * page;
+		ragged_score(c, r, &run, keys, tokens);
 		loom_barrier_lanes(c);
-		ragged_weigh(c, r, &run, t.tokens);
+		ragged_weigh(c, r, &run, tokens);
 		loom_barrier_lanes(c);
 		for (uint32_t u = c->lane; u < run.split.blocks * run.split.sets; u += c->lanes)
-			ragged_add_values(r, &run, &t, u, RAGGED_LOCAL(&run, sums) + u * ragged_group(r) * 8);
-		at += t.tokens;
+			ragged_add_values(r, &run, values, tokens, u, RAGGED_LOCAL(&run, sums) + u * ragged_group(r) * 8);
 		loom_barrier_lanes(c); /* the next tile overwrites the scores */
 	}
 	loom_stream(c, (uint64_t)w.tokens * ragged_dim(r) * 4);
