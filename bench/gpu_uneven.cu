@@ -219,9 +219,8 @@ static void follow(const struct experts *r, std::vector<struct loom_task> *task)
 }
 
 /* Runs a job. `blocks` are resident on a multiprocessor, or as many as the compiler makes fit: 1. */
-template <class Job, int blocks> static int run(int persistent, struct harness *h)
+template <class Job, int blocks> static int run(int persistent, struct harness *h, struct uneven_memory m)
 {
-	const struct uneven_memory m = uneven_memory(h);
 	const Job *job = (const Job *)m.block;
 	const auto kernel = by_counter<Job, blocks>;
 	const unsigned shared = shared_of(job);
@@ -249,7 +248,6 @@ template <class Job, int blocks> static int run(int persistent, struct harness *
 	uint64_t plan_ns = now_ns() - begin;
 	MUST(cudaMalloc(&block, m.bytes));
 	MUST(cudaMalloc(&fresh, m.bytes));
-	uneven_reset(h);
 	MUST(cudaMemcpy(fresh, m.block, m.bytes, cudaMemcpyHostToDevice));
 	MUST(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
 	MUST(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
@@ -305,8 +303,9 @@ int main(int argc, char **argv)
 	}
 	for (int i = 3; i < argc; i++)
 		options += std::string(i > 3 ? " " : "") + argv[i];
-	struct harness *h = uneven_open(ragged ? "workload_ragged" : "workload_experts", options.c_str());
+	struct uneven_memory memory;
+	struct harness *h = uneven_open(ragged ? "workload_ragged" : "workload_experts", options.c_str(), &memory);
 	if (!h)
 		return 1;
-	return (ragged ? run<struct ragged, 1> : run<struct experts, 3>)(!strcmp(argv[1], "counter"), h);
+	return (ragged ? run<struct ragged, 1> : run<struct experts, 3>)(!strcmp(argv[1], "counter"), h, memory);
 }

@@ -76,7 +76,7 @@ static double sample(struct harness *h)
 	return (double)(now_ns() - begin) / 1e9;
 }
 
-struct harness *uneven_open(const char *workload, const char *options)
+struct harness *uneven_open(const char *workload, const char *options, struct uneven_memory *memory)
 {
 	struct loom_error err = {0};
 	struct harness *h = harness_open(&(struct harness_params){.sched = "sched_static",
@@ -86,20 +86,14 @@ struct harness *uneven_open(const char *workload, const char *options)
 								  .workers = WORKERS,
 								  .seed = 1},
 					 &err);
-	if (!h)
+	if (!h) {
 		fprintf(stderr, "%s\n", err.text);
-	return h;
-}
-
-struct uneven_memory uneven_memory(const struct harness *h)
-{
-	const struct loom__rig_part *part = &h->rig.part[LOOM_WORKLOAD];
-	return (struct uneven_memory){part->view.global, h->rig.initial, part->need.global, h->rig.layout.initial_tasks};
-}
-
-void uneven_reset(struct harness *h)
-{
+		return NULL;
+	}
 	harness_init(h);
+	const struct loom__rig_part *part = &h->rig.part[LOOM_WORKLOAD];
+	*memory = (struct uneven_memory){part->view.global, h->rig.initial, part->need.global, h->rig.layout.initial_tasks};
+	return h;
 }
 
 int uneven_verify(struct harness *h)
@@ -118,7 +112,8 @@ int uneven_main(int argc, char **argv)
 		fprintf(stderr, "usage: %s WORKLOAD OPTIONS SCHEDULE SAMPLES\n", argv[0]);
 		return 2;
 	}
-	struct harness *h = uneven_open(argv[1], argv[2]);
+	struct uneven_memory memory;
+	struct harness *h = uneven_open(argv[1], argv[2], &memory);
 	if (!h)
 		return 1;
 	uneven_begin(WORKERS, argv[3]);

@@ -10,21 +10,17 @@
 extern "C" {
 #endif
 
-/* A workload with its initial tasks. */
+/* What a workload has in memory before a sample: the block for the stack, and its initial tasks (struct loom_task). */
 struct harness;
-
-/* What a workload has in memory: the block for the stack, and its initial tasks (struct loom_task). */
 struct uneven_memory {
 	void *block;
 	const void *task;
 	uint64_t bytes, tasks;
 };
 
-/* OPTIONS has the form "a=b c=d". Returns NULL after it has printed an error. uneven_reset() makes the block ready for a sample.
- * uneven_verify() returns 0, or 3 after it has printed an error. */
-struct harness *uneven_open(const char *workload, const char *options);
-struct uneven_memory uneven_memory(const struct harness *h);
-void uneven_reset(struct harness *h);
+/* Opens a workload. OPTIONS has the form "a=b c=d". Returns NULL after it has printed an error. uneven_verify() returns 0, or 3 after
+ * it has printed an error. */
+struct harness *uneven_open(const char *workload, const char *options, struct uneven_memory *memory);
 int uneven_verify(struct harness *h);
 
 /* Runs task i of the loop, on a thread whose number is below `workers`. */

@@ -7,7 +7,6 @@
 #include <gpuloom/dev/dev.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define TILE_RIG 1
@@ -47,35 +46,26 @@ static inline void tile_rig_exchange(const uint32_t *words, int n, uint32_t (*al
 
 /* A copy is made as late as allowed: by the wait for its group. Until then its place has other bytes. */
 typedef char *tile_near;
-#define TILE_RIG_COPIES 256
-struct tile_rig_copy {
+#define TILE_COPY_GROUP() (tile_rig_group++)
+static __thread struct tile_rig_copy {
 	tile_near to;
 	const void *from;
 	uint32_t some, group;
-};
-static __thread struct tile_rig_copy tile_rig_copies[TILE_RIG_COPIES];
+} tile_rig_copy[256];
 static __thread uint32_t tile_rig_made, tile_rig_asked, tile_rig_group;
-#define TILE_COPY_GROUP()	(tile_rig_group++)
-#define TILE_COPY_WAIT(pending) tile_rig_wait(pending)
 
 static inline void tile_copy(tile_near to, const void *from, int some)
 {
-	struct tile_rig_copy *copy = &tile_rig_copies[tile_rig_asked++ % TILE_RIG_COPIES];
-	*copy = (struct tile_rig_copy){to, from, some != 0, tile_rig_group};
 	memset(to, 0xff, 16);
-	if (tile_rig_asked - tile_rig_made > TILE_RIG_COPIES)
-		abort();
+	tile_rig_copy[tile_rig_asked++ % 256] = (struct tile_rig_copy){to, from, some ? 16 : 0, tile_rig_group};
 }
 
-static inline void tile_rig_wait(uint32_t pending)
+static inline void TILE_COPY_WAIT(uint32_t pending)
 {
-	for (; tile_rig_made != tile_rig_asked; tile_rig_made++) {
-		const struct tile_rig_copy *copy = &tile_rig_copies[tile_rig_made % TILE_RIG_COPIES];
-		if (copy->group + pending >= tile_rig_group)
-			return;
+	while (tile_rig_made != tile_rig_asked && tile_rig_copy[tile_rig_made % 256].group + pending < tile_rig_group) {
+		const struct tile_rig_copy *copy = &tile_rig_copy[tile_rig_made++ % 256];
 		memset(copy->to, 0, 16);
-		if (copy->some)
-			memcpy(copy->to, copy->from, 16);
+		memcpy(copy->to, copy->from, copy->some);
 	}
 }
 
