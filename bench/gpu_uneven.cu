@@ -6,9 +6,9 @@
  *   gpu_uneven counter WORKLOAD [OPTION=VALUE]...  a persistent kernel, whose blocks take tasks from an atomic counter
  *   gpu_uneven grid WORKLOAD [OPTION=VALUE]...     a block for each task; the hardware starts them in this order
  *
- * WORKLOAD is ragged or experts. The constants below allow only some options. The tasks of the second
- * product of experts stand behind those of the first, and wait for them. The last line of the output is a JSON object of metrics: the
- * medians of TURNS launches, after two that are not counted. `seconds` is:
+ * WORKLOAD is ragged or experts. The constants below allow only some options. The tasks of the second product of experts stand behind
+ * those of the first, and wait for them. The last line of the output is a JSON object of metrics: the medians of TURNS launches, after
+ * two that are not counted. `seconds` is:
  * - counter: from the moment when all blocks are resident and have met until the last of them has no task, by the clock of
  *   the GPU. gpuloom's runs are timed in the same way. launch_ns is the time of the whole kernel by events;
  * - grid: the time of the kernel by events. The GPU is busy until the kernel is queued, so no time of the host is in it.
@@ -161,18 +161,8 @@ template <class Job> static __global__ void __launch_bounds__(LOOM_LANES) by_gri
 
 /* ---- host ---- */
 
-/* What differs between the jobs: whether the constants above are its, the cost of a task, the shared memory of a block, and the bytes
- * that a task reads. follow() appends the tasks that wait for others. */
-static int fits(const struct ragged *r)
-{
-	return r->dim == RAGGED_DIM && r->group == RAGGED_GROUP && r->bfloat == RAGGED_BFLOAT;
-}
-
-static int fits(const struct experts *r)
-{
-	return r->rows == EXPERTS_ROWS && r->block == EXPERTS_BLOCK && r->bfloat == EXPERTS_BFLOAT;
-}
-
+/* What differs between the jobs: the cost of a task, the bytes that it reads, and the shared memory of a block, which is 0 if the
+ * constants above are for other options. follow() appends the tasks that wait for others. */
 static uint64_t cost(const struct ragged *, const struct loom_task &t)
 {
 	return t.param[1] >> 32;
@@ -183,14 +173,16 @@ static uint64_t cost(const struct experts *, const struct loom_task &t)
 	return t.param[2] >> 32;
 }
 
-static unsigned shared_of(const struct ragged *)
+static unsigned shared_of(const struct ragged *r)
 {
-	return ragged_scratch_of_warps(LOOM_LANES, RAGGED_DIM, RAGGED_GROUP).bytes;
+	const int fits = r->dim == RAGGED_DIM && r->group == RAGGED_GROUP && r->bfloat == RAGGED_BFLOAT;
+	return fits ? ragged_scratch_of_warps(LOOM_LANES, RAGGED_DIM, RAGGED_GROUP).bytes : 0;
 }
 
-static unsigned shared_of(const struct experts *)
+static unsigned shared_of(const struct experts *r)
 {
-	return LOOM_LANES / TILE_WARP * EXPERTS_LOCAL(EXPERTS_ROWS, EXPERTS_BLOCK, EXPERTS_AHEAD);
+	const int fits = r->rows == EXPERTS_ROWS && r->block == EXPERTS_BLOCK && r->bfloat == EXPERTS_BFLOAT;
+	return fits ? LOOM_LANES / TILE_WARP * EXPERTS_LOCAL(EXPERTS_ROWS, EXPERTS_BLOCK, EXPERTS_AHEAD) : 0;
 }
 
 static double bytes_of(const struct ragged *, const struct loom_task &t)
@@ -203,9 +195,7 @@ static double bytes_of(const struct experts *r, const struct loom_task &t)
 	return (double)(t.param[1] >> 32) * (t.param[0] >> 32 ? r->hidden : r->dim) * 2;
 }
 
-static void follow(const struct ragged *, std::vector<struct loom_task> *)
-{
-}
+static void follow(const struct ragged *, std::vector<struct loom_task> *) {}
 
 static void follow(const struct experts *r, std::vector<struct loom_task> *task)
 {
@@ -230,7 +220,7 @@ template <class Job, int blocks> static int run(int persistent, struct harness *
 	char *block, *fresh;
 	float us[TURNS], launch[TURNS];
 	double bytes = 0;
-	if (!fits(job)) {
+	if (!shared) {
 		fprintf(stderr, "the constants of gpu_uneven.cu are for other options\n");
 		return 2;
 	}
@@ -239,13 +229,15 @@ template <class Job, int blocks> static int run(int persistent, struct harness *
 	auto longer = [&](const struct loom_task &x, const struct loom_task &y) { return cost(job, x) > cost(job, y); };
 	std::stable_sort(list.begin(), list.end(), longer);
 	follow(job, &list);
+	uint64_t plan_ns = now_ns() - begin;
 	unsigned tasks = list.size();
 	for (const struct loom_task &t : list)
 		bytes += bytes_of(job, t);
 	MUST(cudaMalloc(&turn, sizeof(*turn)));
 	MUST(cudaMalloc(&task, tasks * sizeof(*task)));
+	begin = now_ns();
 	MUST(cudaMemcpy(task, list.data(), tasks * sizeof(*task), cudaMemcpyHostToDevice));
-	uint64_t plan_ns = now_ns() - begin;
+	plan_ns += now_ns() - begin;
 	MUST(cudaMalloc(&block, m.bytes));
 	MUST(cudaMalloc(&fresh, m.bytes));
 	MUST(cudaMemcpy(fresh, m.block, m.bytes, cudaMemcpyHostToDevice));
@@ -285,13 +277,8 @@ template <class Job, int blocks> static int run(int persistent, struct harness *
 }
 
 /* For uneven_main(), which this program does not call. */
-void uneven_begin(uint32_t, const char *)
-{
-}
-
-void uneven_loop(uint64_t, uneven_body *, void *)
-{
-}
+void uneven_begin(uint32_t, const char *) {}
+void uneven_loop(uint64_t, uneven_body *, void *) {}
 
 int main(int argc, char **argv)
 {

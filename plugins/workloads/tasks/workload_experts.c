@@ -449,12 +449,9 @@ static int check_tokens(struct experts_job *job, const struct loom_layout *layou
 {
 	const struct loom_host *host = job->base.host;
 	double each = 2.0 * r->top * r->dim * r->hidden, *sum = malloc(r->dim * sizeof(*sum));
-	uint32_t most = job->o->checked, n;
+	uint32_t n = half_checked(job->o->checked, r->tokens, each);
 	uint64_t state = layout->seed + job->sample;
 	int rc = sum ? 0 : LOOM_FAIL(host, err, LOOM_ENOMEM, "experts: out of memory");
-	if (!most)
-		most = 0x1p30 / each < 1 ? 1 : 0x1p30 / each > r->tokens ? r->tokens : (uint32_t)(0x1p30 / each);
-	n = most < r->tokens ? most : r->tokens;
 	for (uint32_t i = 0; !rc && i < n; i++) {
 		uint32_t token = n == r->tokens ? i : (uint32_t)(loom__random(&state) % r->tokens);
 		check_token(job, r, token, sum, worst);

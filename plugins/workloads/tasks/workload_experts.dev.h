@@ -151,9 +151,9 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
 #endif
 #define EXPERTS_EIGHTS_OF(block) (((block) + 7u) / 8)
 #define EXPERTS_BANDS_OF(rows)	 (((rows) + 15u) / 16)
-#define EXPERTS_LESS(a, b)	 ((a) < (b) ? (a) : (b))
-/* Number of bands of 16 rows that a warp has in flight. Not more than a tile has, because the next vectors have one place only. */
-#define EXPERTS_AHEAD_OF(rows, warps) EXPERTS_LESS(EXPERTS_BANDS_OF(rows), (warps) > 12 ? 2u : 24u / (warps))
+/* Number of bands of 16 rows that a warp has in flight: 24 of a worker, but not more than a tile has, because the next vectors have
+ * one place only. */
+#define EXPERTS_AHEAD_OF(rows, warps) (EXPERTS_BANDS_OF(rows) * (warps) < 24 ? EXPERTS_BANDS_OF(rows) : (23u + (warps)) / (warps))
 /* Scratchpad memory of a warp, in bytes: a ring of bands and vectors, or at the end the sums. Distance of the sums of two slots, in
  * floats: 4 more, for different banks. */
 #define EXPERTS_COLUMN(rows)	   ((rows) + 4u)
@@ -172,21 +172,15 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
  * memory. */
 #define EXPERTS_STEP 64u
 #ifdef EXPERTS_ROWS
-#define EXPERTS_ROWS_OF(r)  ((void)(r), (uint32_t)EXPERTS_ROWS)
-#define EXPERTS_BLOCK_OF(r) ((void)(r), (uint32_t)EXPERTS_BLOCK)
 #define EXPERTS_BFLOAT_OF(r) ((void)(r), (uint32_t)EXPERTS_BFLOAT)
+#else /* a test runs tasks of any size */
+#define EXPERTS_BFLOAT_OF(r) ((r)->bfloat)
+#define EXPERTS_ROWS   EXPERTS_ROWS_MOST
+#define EXPERTS_BLOCK  EXPERTS_BLOCK_MAX
+#define EXPERTS_AHEAD  EXPERTS_AHEAD_OF(EXPERTS_ROWS, 4u)
+#endif
 #define EXPERTS_BANDS  EXPERTS_BANDS_OF(EXPERTS_ROWS)
 #define EXPERTS_EIGHTS EXPERTS_EIGHTS_OF(EXPERTS_BLOCK)
-#else
-#define EXPERTS_ROWS_OF(r)  experts_tile_rows((r)->rows, (r)->block)
-#define EXPERTS_BLOCK_OF(r) ((r)->block)
-#define EXPERTS_BFLOAT_OF(r) ((r)->bfloat)
-#define EXPERTS_BANDS  (EXPERTS_ROWS_MOST / 16)
-#define EXPERTS_EIGHTS EXPERTS_EIGHTS_OF(EXPERTS_BLOCK_MAX)
-#endif
-#ifndef EXPERTS_AHEAD
-#define EXPERTS_AHEAD EXPERTS_AHEAD_OF(EXPERTS_ROWS_MOST, 4u)
-#endif
 /* Vectors are multiplied by this factor if their terms are float16, which then has enough of their digits. */
 #define EXPERTS_LIFT 128.0f
 
@@ -335,7 +329,7 @@ LOOM_FN void experts_hold_run(const struct experts *r, const struct experts_task
 LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, const struct experts_task *w)
 {
 	struct experts_hold h;
-	const uint32_t rows = EXPERTS_ROWS_OF(r), each = EXPERTS_LOCAL(rows, EXPERTS_BLOCK_OF(r), EXPERTS_AHEAD);
+	const uint32_t rows = EXPERTS_ROWS, each = EXPERTS_LOCAL(rows, EXPERTS_BLOCK, EXPERTS_AHEAD);
 	h.warp = c->lane / TILE_WARP;
 	h.warps = c->lanes / TILE_WARP;
 	h.row = c->lane % TILE_WARP / 4;
@@ -376,7 +370,7 @@ LOOM_FN int experts_multiply_task(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct experts *r = experts_of(c);
 	struct experts_task w = experts_task_of(r, t);
-	const uint32_t most = EXPERTS_ROWS_OF(r), rows = w.rows;
+	const uint32_t most = EXPERTS_ROWS, rows = w.rows;
 	LOOM_NO_UNROLL
 	for (uint32_t done = 0; done < rows; done += most) {
 		w.rows = rows - done < most ? rows - done : most;

@@ -351,16 +351,6 @@ static void expect_head(const struct ragged_job *job, struct ragged *r, uint32_t
  * hundred times the errors that are observed. */
 #define TOLERANCE 0x1p-16
 
-/* Returns the number of heads to check. */
-static uint64_t heads_to_check(const struct ragged_job *job, const struct ragged *r)
-{
-	uint64_t all = (uint64_t)r->sequences * r->heads;
-	double each = 2.0 * (double)job->tokens / job->n * r->dim, most = 0x1p30 / each;
-	if (job->o->checked)
-		return job->o->checked < all ? job->o->checked : all;
-	return most < 1 ? 1 : most < (double)all ? (uint64_t)most : all;
-}
-
 /* Checks head i, counted over all sequences. The expected values of a head are computed once. */
 static int check_head(struct ragged_job *job, struct ragged *r, uint64_t i, double *score, double *worst,
 		      struct loom_error *err)
@@ -384,7 +374,7 @@ static int check_head(struct ragged_job *job, struct ragged *r, uint64_t i, doub
 static int check_heads(struct ragged_job *job, struct ragged *r, double *worst, struct loom_error *err)
 {
 	const struct loom_host *host = job->base.host;
-	uint64_t all = (uint64_t)r->sequences * r->heads, n = heads_to_check(job, r);
+	uint64_t all = (uint64_t)r->sequences * r->heads, n = half_checked(job->o->checked, all, 2.0 * (double)job->tokens / job->n * r->dim);
 	double *score = malloc(RAGGED_LONGEST * sizeof(*score));
 	int rc = 0;
 	if (!job->expected) {
