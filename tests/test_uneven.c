@@ -409,7 +409,7 @@ TEST(noncoherent)
 {
 	static const char *const jobs[][2] = {{"workload_ragged", "length=300 chunk=32"},
 					      {"workload_ragged", "length=100 chunk=16 redraw=sample"},
-					      {"workload_experts", "tokens=40 dim=32 hidden=64 rows=8 block=4"}};
+					      {"workload_experts", "tokens=40 dim=32 hidden=64 rows=16 block=4"}};
 	static const char *const apart[] = {"sched_mgws", "sched_plan"};
 	for (size_t i = 0; i < COUNT(jobs) * COUNT(apart); i++) {
 		struct harness *h = harness_must(&(struct harness_params){.sched = apart[i % 2],

@@ -46,7 +46,7 @@ static const struct loom_opt experts_rows[] = {
 			 .choices = half_types),
 	LOOM_OPT(struct experts_opts, rows, LOOM_OPT_U32, "64",
 			 "Rows of weights of a task, a power of two. A number beyond hidden and dim: a task per block of an expert.",
-			 .min = 8, .max = 1 << 17),
+			 .min = 16, .max = 1 << 17),
 	LOOM_OPT(struct experts_opts, block, LOOM_OPT_U32, "16",
 			 "Tokens of an expert of a task, at most 32: an expert with more reads its weights again for each block.",
 			 .min = 1, .max = EXPERTS_BLOCK_MAX),
@@ -230,7 +230,7 @@ static struct experts head_of(const struct experts_job *job, const struct loom_l
 			    .bfloat = o->real,
 			    .noncoherent = LOOM_HAS(layout, noncoherent) && layout->noncoherent && layout->devices > 1};
 	uint64_t at = sizeof(r) + layout->devices * sizeof(struct loom_onebit_lock), slots = (uint64_t)o->tokens * o->top,
-		 blocks = pieces_room(slots, o->experts, o->block), weights = (uint64_t)o->experts * o->dim * o->hidden * 2;
+		 blocks = pieces_room(slots, o->experts, o->block);
 #define PLACE(what, size) (r.what##_at = at, at = loom__align(at + (size), 64))
 	PLACE(first_slot, (o->experts + 1) * 4ull);
 	PLACE(order, slots * 4);
@@ -238,8 +238,8 @@ static struct experts head_of(const struct experts_job *job, const struct loom_l
 	PLACE(pending, blocks * 16);
 	PLACE(open, o->tokens * 8ull);
 	PLACE(x, (uint64_t)o->tokens * o->dim * 4);
-	PLACE(first, weights);
-	PLACE(second, weights);
+	PLACE(first, o->experts * experts_matrix(o->hidden, o->dim) * 2);
+	PLACE(second, o->experts * experts_matrix(o->dim, o->hidden) * 2);
 	PLACE(hidden, slots * o->hidden * 4);
 	PLACE(result, slots * o->dim * 4);
 	PLACE(place, slots * 4);
@@ -320,17 +320,15 @@ static int experts_tasks(void *self, const struct loom_layout *layout, const str
 	struct experts_job *job = self;
 	const struct experts_opts *o = job->o;
 	struct experts *r = view->global;
-	uint64_t bytes, weights = (uint64_t)o->experts * o->dim * o->hidden, from = 0;
+	uint64_t bytes, ones = o->experts * experts_matrix(o->hidden, o->dim), twos = o->experts * experts_matrix(o->dim, o->hidden);
+	uint64_t from = ones + twos;
 	uint32_t place = 0, tiles = tiles_of(job, o->hidden);
 	(void)global;
 	*r = head_of(job, layout, &bytes);
-	int rc = half_fill(job->base.host, EXPERTS_AT(r, uint16_t, first), weights, layout->seed, from, o->real, err);
-	from += weights;
-	rc = rc ? rc
-		: half_fill(job->base.host, EXPERTS_AT(r, uint16_t, second), weights, layout->seed, from, o->real, err);
+	int rc = half_fill(job->base.host, EXPERTS_AT(r, uint16_t, first), ones, layout->seed, 0, o->real, err);
+	rc = rc ? rc : half_fill(job->base.host, EXPERTS_AT(r, uint16_t, second), twos, layout->seed, ones, o->real, err);
 	if (rc)
 		return rc;
-	from += weights;
 	/* Divide by the root of dim, because sums of random numbers grow with the root of their number. So sums stay
 	 * of the order of 1. */
 	for (uint64_t i = 0; i < (uint64_t)o->tokens * o->dim; i++)
@@ -402,11 +400,12 @@ static int experts_init(void *self, const struct loom_layout *layout, const stru
 	return 0;
 }
 
-static double dot(const uint16_t *weights, const double *with, const float *with_float, uint32_t n, uint32_t bfloat)
+/* Returns the product of a row of a matrix and a vector. */
+static double dot(const uint16_t *matrix, uint32_t row, const double *with, const float *with_float, uint32_t n, uint32_t bfloat)
 {
 	double sum = 0;
 	for (uint32_t i = 0; i < n; i++)
-		sum += half_value(weights[i], bfloat) * (with ? with[i] : (double)with_float[i]);
+		sum += half_value(matrix[experts_at(n, row, i)], bfloat) * (with ? with[i] : (double)with_float[i]);
 	return sum;
 }
 
@@ -419,12 +418,13 @@ static void check_token(struct experts_job *job, struct experts *r, uint32_t tok
 	double size = 0;
 	memset(sum, 0, r->dim * sizeof(*sum));
 	for (uint32_t k = 0; k < r->top; k++) {
-		uint64_t e = job->choice[(uint64_t)token * r->top + k], at = e * r->dim * r->hidden;
+		uint64_t e = job->choice[(uint64_t)token * r->top + k];
+		const uint16_t *first = EXPERTS_AT(r, const uint16_t, first) + e * experts_matrix(r->hidden, r->dim),
+			       *second = EXPERTS_AT(r, const uint16_t, second) + e * experts_matrix(r->dim, r->hidden);
 		const float *hidden = EXPERTS_AT(r, const float, hidden) +
 				      (uint64_t)EXPERTS_AT(r, const uint32_t, place)[(uint64_t)token * r->top + k] * r->hidden;
 		for (uint32_t i = 0; i < r->hidden; i++) {
-			double a = dot(EXPERTS_AT(r, const uint16_t, first) + at + (uint64_t)i * r->dim, NULL, x, r->dim,
-				       r->bfloat);
+			double a = dot(first, i, NULL, x, r->dim, r->bfloat);
 			job->hidden[i] = a / (1 + exp(-a));
 			/* The unit is the rounding error of dim steps with numbers below 1 / sqrt(dim). */
 			double off = fabs(hidden[i] - job->hidden[i]) * 0x1p23;
@@ -432,8 +432,7 @@ static void check_token(struct experts_job *job, struct experts *r, uint32_t tok
 		}
 		for (uint32_t d = 0; d < r->dim; d++)
 			sum[d] += (double)EXPERTS_AT(r, const float, weight)[(uint64_t)token * r->top + k] *
-				  dot(EXPERTS_AT(r, const uint16_t, second) + at + (uint64_t)d * r->hidden, job->hidden, NULL,
-				      r->hidden, r->bfloat);
+				  dot(second, d, job->hidden, NULL, r->hidden, r->bfloat);
 	}
 	for (uint32_t d = 0; d < r->dim; d++)
 		size += sum[d] * sum[d];

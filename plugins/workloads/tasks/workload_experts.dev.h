@@ -36,8 +36,8 @@ struct experts {
 	uint64_t pending_at;	/* [blocks][2] uint64_t: number of tiles of each product that have not ended */
 	uint64_t open_at;	/* [tokens] uint64_t: number of slots without a result */
 	uint64_t x_at;		/* [tokens][dim] float */
-	uint64_t first_at;	/* [experts][hidden][dim] uint16_t: weights of the first product */
-	uint64_t second_at;	/* [experts][dim][hidden] uint16_t: weights of the second product */
+	uint64_t first_at;	/* [experts] matrices of hidden x dim uint16_t: weights of the first product; see experts_at() */
+	uint64_t second_at;	/* [experts] matrices of dim x hidden uint16_t: weights of the second product */
 	uint64_t hidden_at;	/* [slots by expert][hidden] float */
 	uint64_t result_at;	/* [slots by expert][dim] float */
 	uint64_t place_at;	/* [tokens * top] uint32_t: index in `order` of each slot */
@@ -52,6 +52,23 @@ LOOM_FN struct experts *experts_of(const struct loom_ctx *c)
 	return (struct experts *)c->global[LOOM_WORKLOAD];
 }
 
+/* Weights are stored in blocks of 16 rows and 64 numbers, each in the order in which the lanes of a warp take them: so a warp loads
+ * contiguous memory. A lane takes 8 numbers of row l / 4 at a time, from number 8 (l % 4) on; then those 32 numbers further, and then
+ * both 8 rows below. Blocks with the same rows follow each other. A matrix has whole blocks. */
+#define EXPERTS_WHOLE(n, of) (((n) + (of) - 1) / (of) * (of))
+
+LOOM_FN uint64_t experts_matrix(uint32_t outer, uint32_t inner)
+{
+	return (uint64_t)EXPERTS_WHOLE(outer, 16) * EXPERTS_WHOLE(inner, 64);
+}
+
+/* Returns the index of a weight in its matrix. It and the next 7 are contiguous, if k is a multiple of 8. */
+LOOM_FN uint64_t experts_at(uint32_t inner, uint32_t row, uint32_t k)
+{
+	uint64_t block = (uint64_t)(row / 16) * (EXPERTS_WHOLE(inner, 64) / 64) + k / 64;
+	return block * 1024 + row % 16 / 8 * 512 + k % 64 / 32 * 256 + row % 8 * 32 + k % 32;
+}
+
 LOOM_FN uint32_t experts_tiles(const struct experts *r, uint32_t rows)
 {
 	return (rows + r->rows - 1) / r->rows;
@@ -59,7 +76,7 @@ LOOM_FN uint32_t experts_tiles(const struct experts *r, uint32_t rows)
 
 /* The parameters of a task, decoded. If `slots` is 0, the task has nothing to do. */
 struct experts_task {
-	const uint16_t *weights; /* weights of the task's first row */
+	const uint16_t *weights; /* weights of the task's first row, which is the first of a block */
 	const float *from;	 /* vectors of tokens in the first product, of places in the second */
 	float *to;
 	uint32_t expert, second; /* second: 1 in the second product, else 0 */
@@ -90,7 +107,7 @@ LOOM_FN struct experts_task experts_task_of(struct experts *r, const struct loom
 	w.inner = w.second ? r->hidden : r->dim;
 	w.outer = w.second ? r->dim : r->hidden;
 	w.weights = (w.second ? EXPERTS_AT(r, const uint16_t, second) : EXPERTS_AT(r, const uint16_t, first)) +
-		    ((uint64_t)w.expert * w.outer + w.row) * w.inner;
+		    w.expert * experts_matrix(w.outer, w.inner) + experts_at(w.inner, w.row, 0);
 	w.from = w.second ? EXPERTS_AT(r, const float, hidden) : EXPERTS_AT(r, const float, x);
 	w.to = w.second ? EXPERTS_AT(r, float, result) : EXPERTS_AT(r, float, hidden);
 	return w;
@@ -157,7 +174,8 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
 /* Scratchpad memory of a warp, in bytes: a ring of bands and vectors, or at the end the sums. Distance of the sums of two slots, in
  * floats: 4 more, for different banks. */
 #define EXPERTS_COLUMN(rows)	   ((rows) + 4u)
-#define EXPERTS_RING(ahead, block) (((ahead) + EXPERTS_EIGHTS_OF(block)) * 4 * TILE_WARP * 16)
+#define EXPERTS_VECTOR		   272u /* from a slot's numbers to the next slot's: 64 floats, and 4 more, for different banks */
+#define EXPERTS_RING(ahead, block) ((ahead) * 4 * TILE_WARP * 16 + EXPERTS_EIGHTS_OF(block) * 8 * EXPERTS_VECTOR)
 #define EXPERTS_SUMS(rows, block)  (EXPERTS_EIGHTS_OF(block) * 8 * EXPERTS_COLUMN(rows) * 4)
 #define EXPERTS_LOCAL(rows, block, ahead)                                                                              \
 	(EXPERTS_RING(ahead, block) > EXPERTS_SUMS(rows, block) ? EXPERTS_RING(ahead, block) : EXPERTS_SUMS(rows, block))
@@ -186,8 +204,8 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
 
 /* What a lane holds. */
 struct experts_hold {
-	tile_near ring; /* of this lane: EXPERTS_AHEAD bands, then the vectors; see experts_near() */
-	const uint16_t *next; /* of the band that was copied last: this lane's part of its first 8 rows */
+	tile_near ring;	   /* of this lane: EXPERTS_AHEAD bands; see experts_near() */
+	tile_near vectors; /* of this warp; see experts_near_vector() */
 	uint32_t with[EXPERTS_EIGHTS][8][TILE_TERMS_MOST]; /* the terms of pairs of numbers of a vector */
 	float sum[EXPERTS_BANDS][EXPERTS_EIGHTS][4];
 	uint32_t warp, warps, row, column; /* row: lane of the warp / 4; column: lane % 4 */
@@ -199,30 +217,31 @@ LOOM_FN tile_near experts_near(const struct experts_hold *h, uint32_t at)
 	return h->ring + at * TILE_WARP * 16;
 }
 
-/* Copies a band of weights to place `to` of the ring. Place 1 is 32 numbers to the right of place 0, 2 is 8 rows below it, 3 is
- * both. Bands follow each other, so that an address is the one before plus a distance, which takes less registers. */
-LOOM_FN void experts_hold_load(const struct experts_task *w, uint32_t from, uint32_t band, uint32_t to, struct experts_hold *h)
+/* Copies a block of weights, those of a band from number `from` on, to place `to` of the ring. */
+LOOM_FN void experts_hold_load(const struct experts_task *w, uint32_t from, uint32_t band, uint32_t to, const struct experts_hold *h)
 {
-	h->next += 16 * (uint64_t)w->inner;
-	if (!band)
-		h->next = w->weights + (uint64_t)h->row * w->inner + from + 8 * h->column;
-	TILE_HERE(h->next);
+	const uint16_t *block = w->weights + experts_at(w->inner, 16 * band, from) + (4 * h->row + h->column) * 8;
+	TILE_HERE(block);
 	TILE_UNROLL
 	for (uint32_t i = 0; i < 4; i++)
-		tile_copy(experts_near(h, to + i), h->next + i / 2 * 8 * (uint64_t)w->inner + i % 2 * 32,
-			  16 * band + h->row + i / 2 * 8 < w->rows && from + i % 2 * 32 + 8 * h->column < w->inner);
+		tile_copy(experts_near(h, to + i), block + i * 256, 1);
 }
 
-/* Copies 64 numbers of the vectors of all slots. */
+/* Returns the place of four numbers of the vector of slot 8 e + `row`, in the ring of this warp. */
+LOOM_FN tile_near experts_near_vector(const struct experts_hold *h, uint32_t e, uint32_t four)
+{
+	return h->vectors + (8 * e + h->row) * EXPERTS_VECTOR + four * 16;
+}
+
+/* Copies 64 numbers of the vectors of all slots. The four lanes of a slot copy contiguous memory, so they copy for each other. */
 LOOM_FN void experts_hold_load_vectors(const struct experts_task *w, const float *const *vector, uint32_t from,
 				       const struct experts_hold *h)
 {
 	TILE_UNROLL
 	for (uint32_t i = 0; i < 4 * EXPERTS_EIGHTS; i++) {
-		const uint32_t e = i / 4, k = from + i / 2 % 2 * 32 + 8 * h->column;
+		const uint32_t e = i / 4, four = i % 4 * 4 + h->column, k = from + 4 * four;
 		if (8 * e < w->slots)
-			tile_copy(experts_near(h, 4 * EXPERTS_AHEAD + i), vector[e] + k + i % 2 * 4,
-				  8 * e + h->row < w->slots && k < w->inner);
+			tile_copy(experts_near_vector(h, e, four), vector[e] + k, 8 * e + h->row < w->slots && k < w->inner);
 	}
 }
 
@@ -230,12 +249,13 @@ LOOM_FN void experts_hold_load_vectors(const struct experts_task *w, const float
 LOOM_FN void experts_hold_vectors(const struct experts *r, const struct experts_task *w, struct experts_hold *h)
 {
 	const uint32_t bfloat = EXPERTS_BFLOAT_OF(r);
+	TILE_WARP_BARRIER(); /* the other lanes' copies are complete, too */
 	TILE_UNROLL
 	for (uint32_t i = 0; i < 4 * EXPERTS_EIGHTS; i++) {
 		union tile_bits x[4];
 		if (i / 4 * 8 >= w->slots)
 			continue;
-		struct tile_eight four = tile_read(experts_near(h, 4 * EXPERTS_AHEAD + i));
+		struct tile_eight four = tile_read(experts_near_vector(h, i / 4, i % 4 / 2 * 8 + 2 * h->column + i % 2));
 		TILE_UNROLL
 		for (uint32_t n = 0; n < 4; n++) {
 			x[n].bits = four.w[n];
@@ -245,6 +265,7 @@ LOOM_FN void experts_hold_vectors(const struct experts *r, const struct experts_
 		for (uint32_t n = 0; n < 2; n++)
 			tile_split(x[2 * n].number, x[2 * n + 1].number, bfloat, h->with[i / 4][i % 4 * 2 + n]);
 	}
+	TILE_WARP_BARRIER(); /* the next copies overwrite the vectors */
 }
 
 /* Multiplies 16 rows by the vectors. The product of the largest terms starts from 0 each time. Its additions truncate, and
@@ -334,10 +355,10 @@ LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, 
 	h.warps = c->lanes / TILE_WARP;
 	h.row = c->lane % TILE_WARP / 4;
 	h.column = c->lane % 4;
-	h.next = w->weights;
 	char *local = (char *)c->local[LOOM_WORKLOAD];
 	float *mine = (float *)(local + h.warp * each);
 	h.ring = tile_near_of((char *)mine + c->lane % TILE_WARP * 16);
+	h.vectors = tile_near_of((char *)mine + EXPERTS_RING(EXPERTS_AHEAD, 0u));
 	TILE_UNROLL
 	for (uint32_t i = 0; i < EXPERTS_BANDS * EXPERTS_EIGHTS; i++) {
 		TILE_UNROLL
@@ -376,7 +397,7 @@ LOOM_FN int experts_multiply_task(struct loom_ctx *c, const struct loom_task *t)
 		w.rows = rows - done < most ? rows - done : most;
 		experts_multiply_tile(c, r, &w);
 		w.row += most;
-		w.weights += (uint64_t)most * w.inner;
+		w.weights += experts_at(w.inner, most, 0);
 	}
 	return 0;
 }
@@ -391,7 +412,7 @@ LOOM_FN void experts_multiply(struct loom_ctx *c, const struct experts *r, const
 		for (uint32_t i = 0; i < w->slots; i++)
 			sum[i] = 0;
 		for (uint32_t k = 0; k < w->inner; k += 8) {
-			tile_numbers(w->weights + (uint64_t)row * w->inner + k, r->bfloat, eight);
+			tile_numbers(w->weights + experts_at(w->inner, row, k), r->bfloat, eight);
 			for (uint32_t i = 0; i < w->slots; i++)
 				sum[i] += tile_dot8(eight, vector[i] + k);
 		}
