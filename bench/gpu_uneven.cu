@@ -53,7 +53,7 @@ struct loom_task {
 	uint64_t tag, join, param[4], data[2];
 };
 struct loom_ctx {
-	uint32_t lane, lanes;
+	uint32_t lane, lanes, workers;
 	void *global[1], *local[1];
 };
 
@@ -131,7 +131,7 @@ static __global__ void __launch_bounds__(LOOM_LANES, blocks)
     by_counter(Job *r, const struct loom_task *task, unsigned tasks, struct turn *t)
 {
 	__shared__ unsigned at;
-	struct loom_ctx c = {threadIdx.x, LOOM_LANES, {r}, {scratch}};
+	struct loom_ctx c = {threadIdx.x, LOOM_LANES, gridDim.x, {r}, {scratch}};
 	if (threadIdx.x == 0) {
 		atomicAdd(&t->arrived, 1u);
 		while (*(volatile unsigned *)&t->arrived < gridDim.x)
@@ -155,7 +155,7 @@ static __global__ void __launch_bounds__(LOOM_LANES, blocks)
 
 template <class Job> static __global__ void __launch_bounds__(LOOM_LANES) by_grid(Job *r, const struct loom_task *task)
 {
-	struct loom_ctx c = {threadIdx.x, LOOM_LANES, {r}, {scratch}};
+	struct loom_ctx c = {threadIdx.x, LOOM_LANES, gridDim.x, {r}, {scratch}};
 	do_task(&c, r, task + blockIdx.x);
 }
 
@@ -201,7 +201,7 @@ static void follow(const struct experts *r, std::vector<struct loom_task> *task)
 {
 	for (size_t i = 0, n = task->size(); i < n; i++) {
 		const struct experts_task w = experts_task_of((struct experts *)r, &(*task)[i]);
-		for (uint32_t tile = 0; !w.row && tile < experts_tiles(r, r->dim); tile++) {
+		for (uint32_t tile = 0; !w.row && tile < experts_tiles(r, 1); tile++) {
 			task->emplace_back();
 			experts_fill(r, w.expert, 1, tile, w.place, w.slots, w.block, &task->back());
 		}

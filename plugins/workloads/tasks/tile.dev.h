@@ -161,6 +161,18 @@ LOOM_FN void tile_copy(tile_near to, const void *from, int some)
 		     : "memory");
 }
 
+/* Brings memory into the L2 cache, if the GPU can; `bytes` is a multiple of 16. */
+LOOM_FN void tile_soon(const void *from, uint32_t bytes)
+{
+#if __CUDA_ARCH__ >= 900
+	asm volatile("{\n\t.reg .u64 at;\n\tcvta.to.global.u64 at, %0;\n\tcp.async.bulk.prefetch.L2.global [at], %1;\n\t}" ::"l"(from),
+		     "r"(bytes)
+		     : "memory");
+#else
+	(void)from, (void)bytes;
+#endif
+}
+
 LOOM_FN struct tile_eight tile_read(tile_near at)
 {
 	struct tile_eight x;
@@ -184,6 +196,7 @@ LOOM_FN void tile_copy(tile_near to, const void *from, int some)
 }
 #endif
 #define TILE_HERE(value) ((void)0)
+#define tile_soon(from, bytes) ((void)(from))
 
 LOOM_FN tile_near tile_near_of(char *at)
 {

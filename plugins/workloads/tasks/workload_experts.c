@@ -226,9 +226,12 @@ static struct experts head_of(const struct experts_job *job, const struct loom_l
 			    .dim = o->dim,
 			    .hidden = o->hidden,
 			    .rows = rows_of(o),
+			    .rows2 = rows_of(o),
 			    .block = o->block,
 			    .bfloat = o->real,
 			    .noncoherent = LOOM_HAS(layout, noncoherent) && layout->noncoherent && layout->devices > 1};
+	while (r.rows2 > 16 && (uint64_t)r.rows2 * r.hidden > (uint64_t)r.rows * r.dim)
+		r.rows2 /= 2;
 	uint64_t at = sizeof(r) + layout->devices * sizeof(struct loom_onebit_lock), slots = (uint64_t)o->tokens * o->top,
 		 blocks = pieces_room(slots, o->experts, o->block);
 #define PLACE(what, size) (r.what##_at = at, at = loom__align(at + (size), 64))
@@ -370,8 +373,8 @@ static void sort_slots(const struct experts_job *job, struct experts *r)
 	first[0] = 0;
 	/* r->block is 0 before tasks(), where a test calls init() alone. */
 	for (uint32_t b = 0; r->block && b < pieces_room((uint64_t)r->tokens * r->top, r->experts, r->block); b++) {
-		EXPERTS_AT(r, uint64_t, pending)[2ull * b] = experts_tiles(r, r->hidden);
-		EXPERTS_AT(r, uint64_t, pending)[2ull * b + 1] = experts_tiles(r, r->dim);
+		EXPERTS_AT(r, uint64_t, pending)[2ull * b] = experts_tiles(r, 0);
+		EXPERTS_AT(r, uint64_t, pending)[2ull * b + 1] = experts_tiles(r, 1);
 	}
 }
 

@@ -28,8 +28,8 @@ struct experts {
 	uint32_t experts, tokens, top;
 	uint32_t dim, hidden;  /* numbers of a token; numbers of a vector between the two products */
 	uint32_t rows, block;  /* upper limits on the rows and the slots of a task */
+	uint32_t rows2;	       /* `rows` of a task of the second product, in which rows are longer */
 	uint32_t bfloat, noncoherent;
-	uint32_t pad0;
 	uint64_t first_slot_at; /* [experts + 1] uint32_t: index in `order` of an expert's first slot (pieces.dev.h) */
 	uint64_t order_at;	/* [tokens * top] uint32_t: slots by expert; slot / top is the token */
 	uint64_t weight_at;	/* [tokens * top] float: weight of each slot */
@@ -69,9 +69,10 @@ LOOM_FN uint64_t experts_at(uint32_t inner, uint32_t row, uint32_t k)
 	return block * 1024 + row % 16 / 8 * 512 + k % 64 / 32 * 256 + row % 8 * 32 + k % 32;
 }
 
-LOOM_FN uint32_t experts_tiles(const struct experts *r, uint32_t rows)
+LOOM_FN uint32_t experts_tiles(const struct experts *r, uint32_t second)
 {
-	return (rows + r->rows - 1) / r->rows;
+	const uint32_t outer = second ? r->dim : r->hidden, rows = second ? r->rows2 : r->rows;
+	return (outer + rows - 1) / rows;
 }
 
 /* The parameters of a task, decoded. If `slots` is 0, the task has nothing to do. */
@@ -116,10 +117,10 @@ LOOM_FN struct experts_task experts_task_of(struct experts *r, const struct loom
 LOOM_FN void experts_fill(const struct experts *r, uint32_t expert, uint32_t second, uint32_t tile, uint32_t place,
 			  uint32_t slots, uint32_t block, struct loom_task *t)
 {
-	uint32_t outer = second ? r->dim : r->hidden, row = tile * r->rows;
+	const uint32_t outer = second ? r->dim : r->hidden, rows = second ? r->rows2 : r->rows, row = tile * rows;
 	workload_task(t, 0);
 	t->param[0] = expert | (uint64_t)second << 32;
-	t->param[1] = row | (uint64_t)(outer - row < r->rows ? outer - row : r->rows) << 32;
+	t->param[1] = row | (uint64_t)(outer - row < rows ? outer - row : rows) << 32;
 	t->param[2] = place | (uint64_t)slots << 32;
 	t->param[3] = block;
 }
@@ -189,6 +190,9 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
  * rows, and of the next vectors, are in flight while a warp multiplies. At the end, the warps add up their sums in the same
  * memory. */
 #define EXPERTS_STEP 64u
+#ifndef EXPERTS_SOON
+#define EXPERTS_SOON 65536u /* bytes of a later task */
+#endif
 #ifdef EXPERTS_ROWS
 #define EXPERTS_BFLOAT_OF(r) ((void)(r), (uint32_t)EXPERTS_BFLOAT)
 #else /* a test runs tasks of any size */
@@ -303,9 +307,20 @@ LOOM_FN void experts_hold_multiply(const struct experts *r, const struct experts
 	}
 }
 
+/* Asks for the start of the weights that follow after those of all workers' tasks. Tasks usually begin in about this order, so some
+ * worker takes them next. While many workers are between two tasks at the same time, the memory goes on. */
+LOOM_FN void experts_soon(const struct loom_ctx *c, const struct experts *r, const struct experts_task *w)
+{
+	const uint64_t matrix = experts_matrix(w->outer, w->inner), rows = (uint64_t)c->workers * (w->second ? r->rows2 : r->rows);
+	const uint64_t at = w->expert * matrix + experts_at(w->inner, w->row, 0) + rows * EXPERTS_WHOLE(w->inner, 64);
+	if (at + EXPERTS_SOON / 2 <= r->experts * matrix)
+		tile_soon((w->second ? EXPERTS_AT(r, const uint16_t, second) : EXPERTS_AT(r, const uint16_t, first)) + at,
+			  EXPERTS_SOON);
+}
+
 /* Multiplies the numbers of this warp. For each band there is a group of copies: those of the band EXPERTS_AHEAD further, and with
  * the first band also those of the next vectors. The first groups are one. */
-LOOM_FN void experts_hold_run(const struct experts *r, const struct experts_task *w, struct experts_hold *h)
+LOOM_FN void experts_hold_run(const struct loom_ctx *c, const struct experts *r, const struct experts_task *w, struct experts_hold *h)
 {
 	const uint32_t every = h->warps * EXPERTS_STEP;
 	const float *vector[EXPERTS_EIGHTS];
@@ -327,6 +342,8 @@ LOOM_FN void experts_hold_run(const struct experts *r, const struct experts_task
 		TILE_COPY_GROUP();
 	LOOM_NO_UNROLL
 	for (; from < w->inner; from += every) {
+		if (c->lane == 0 && from + every >= w->inner)
+			experts_soon(c, r, w);
 		TILE_UNROLL
 		for (uint32_t band = 0; band < EXPERTS_BANDS; band++) {
 			const uint32_t next = (band + EXPERTS_AHEAD) % EXPERTS_BANDS;
@@ -365,7 +382,7 @@ LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, 
 		for (uint32_t n = 0; n < 4; n++)
 			h.sum[i / EXPERTS_EIGHTS][i % EXPERTS_EIGHTS][n] = 0;
 	}
-	experts_hold_run(r, w, &h);
+	experts_hold_run(c, r, w, &h);
 	TILE_WARP_BARRIER(); /* the sums overwrite the rings of the other lanes */
 	TILE_UNROLL
 	for (uint32_t i = 0; i < EXPERTS_BANDS * EXPERTS_EIGHTS * 4; i++) {
@@ -463,7 +480,7 @@ LOOM_FN void workload_experts_tile(struct loom_ctx *c, const struct loom_task *t
 		return;
 	if (!w.second) {
 		struct loom_task next;
-		uint32_t tiles = experts_tiles(r, r->dim);
+		uint32_t tiles = experts_tiles(r, 1);
 		LOOM_NO_UNROLL
 		for (uint32_t tile = 0; tile < tiles; tile++) {
 			experts_fill(r, w.expert, 1, tile, w.place, w.slots, w.block, &next);
