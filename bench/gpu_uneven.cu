@@ -10,9 +10,9 @@
  * those of the first, and wait for them. The last line of the output is a JSON object of metrics: the medians of TURNS launches, after
  * two that are not counted. `seconds` is:
  * - counter: from the moment when all blocks are resident and have met until the last of them has no task, by the clock of
- *   the GPU. gpuloom's runs are timed in the same way. launch_ns is the time of the whole kernel by events;
+ *   the GPU. gpuloom's runs are timed in the same way;
  * - grid: the time of the kernel by events. The GPU is busy until the kernel is queued, so no time of the host is in it.
- * plan_ns is the time of the host to sort and copy the tasks, which neither includes.
+ * Neither includes the time of the host to sort and copy the tasks.
  *
  * The program is linked with the objects that `make build/bench/gpu_uneven` names. */
 #include <stdint.h>
@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "gpu_must.h"
-#include "times.h"
 #include "uneven.h"
 
 /* ---- what the task function needs from gpuloom ---- */
@@ -218,26 +217,22 @@ template <class Job, int blocks> static int run(int persistent, struct harness *
 	struct turn *turn, was;
 	struct loom_task *task;
 	char *block, *fresh;
-	float us[TURNS], launch[TURNS];
+	float us[TURNS];
 	double bytes = 0;
 	if (!shared) {
 		fprintf(stderr, "the constants of gpu_uneven.cu are for other options\n");
 		return 2;
 	}
 	std::vector<struct loom_task> list((const struct loom_task *)m.task, (const struct loom_task *)m.task + m.tasks);
-	uint64_t begin = now_ns();
 	auto longer = [&](const struct loom_task &x, const struct loom_task &y) { return cost(job, x) > cost(job, y); };
 	std::stable_sort(list.begin(), list.end(), longer);
 	follow(job, &list);
-	uint64_t plan_ns = now_ns() - begin;
 	unsigned tasks = list.size();
 	for (const struct loom_task &t : list)
 		bytes += bytes_of(job, t);
 	MUST(cudaMalloc(&turn, sizeof(*turn)));
 	MUST(cudaMalloc(&task, tasks * sizeof(*task)));
-	begin = now_ns();
 	MUST(cudaMemcpy(task, list.data(), tasks * sizeof(*task), cudaMemcpyHostToDevice));
-	plan_ns += now_ns() - begin;
 	MUST(cudaMalloc(&block, m.bytes));
 	MUST(cudaMalloc(&fresh, m.bytes));
 	MUST(cudaMemcpy(fresh, m.block, m.bytes, cudaMemcpyHostToDevice));
@@ -260,19 +255,15 @@ template <class Job, int blocks> static int run(int persistent, struct harness *
 			MUST(cudaGetLastError());
 		});
 		MUST(cudaMemcpy(&was, turn, sizeof(was), cudaMemcpyDeviceToHost));
-		if (i >= 0) {
-			launch[i] = time;
+		if (i >= 0)
 			us[i] = persistent ? (was.end - was.begin) * 1e-3f : time;
-		}
 	}
 	MUST(cudaMemcpy(m.block, block, m.bytes, cudaMemcpyDeviceToHost));
 	int rc = uneven_verify(h);
 	double seconds = median(us, TURNS) * 1e-6;
 	if (!rc)
-		printf("{\"seconds\": %.9g, \"bytes_per_s\": {\"value\": %.9g, \"unit\": \"B/s\", \"better\": \"more\"}, "
-		       "\"launch_ns\": {\"value\": %.9g, \"unit\": \"ns\", \"better\": \"less\"}, "
-		       "\"plan_ns\": {\"value\": %llu, \"unit\": \"ns\", \"better\": \"less\"}}\n",
-		       seconds, bytes / seconds, median(launch, TURNS) * 1e3, (unsigned long long)plan_ns);
+		printf("{\"seconds\": %.9g, \"bytes_per_s\": {\"value\": %.9g, \"unit\": \"B/s\", \"better\": \"more\"}}\n", seconds,
+		       bytes / seconds);
 	return rc;
 }
 

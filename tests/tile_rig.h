@@ -46,6 +46,9 @@ static inline void tile_rig_exchange(const uint32_t *words, int n, uint32_t (*al
 
 /* A copy is made as late as allowed: by the wait for its group. Until then its place has other bytes. */
 typedef char *tile_near;
+#define tile_near_of(at)	((tile_near)(at))
+#define tile_read(at)		(*(const struct tile_eight *)(at))
+#define tile_soon(from, bytes)	((void)(from))
 #define TILE_COPY_GROUP() (tile_rig_group++)
 static __thread struct tile_rig_copy {
 	tile_near to;

@@ -144,8 +144,6 @@ LOOM_FN struct tile_eight tile_load_again(const void *at)
 typedef uint32_t tile_near;
 #define TILE_WARP_BARRIER()	__syncwarp()
 #define TILE_COPY_GROUP()	asm volatile("cp.async.commit_group;" ::: "memory")
-/* Makes the compiler compute this value here, and forget how. */
-#define TILE_HERE(value)	asm volatile("" : "+l"(value))
 #define TILE_COPY_WAIT(pending) asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")
 
 LOOM_FN tile_near tile_near_of(const char *at)
@@ -182,34 +180,7 @@ LOOM_FN struct tile_eight tile_read(tile_near at)
 		     : "memory");
 	return x;
 }
-#else
-#ifndef TILE_RIG /* a test has these for CPUs */
-typedef char *tile_near;
-#define TILE_WARP_BARRIER()	((void)0)
-#define TILE_COPY_GROUP()	((void)0)
-#define TILE_COPY_WAIT(pending) ((void)0)
 
-LOOM_FN void tile_copy(tile_near to, const void *from, int some)
-{
-	struct tile_eight none = {{0, 0, 0, 0}};
-	*(struct tile_eight *)to = some ? *(const struct tile_eight *)from : none;
-}
-#endif
-#define TILE_HERE(value) ((void)0)
-#define tile_soon(from, bytes) ((void)(from))
-
-LOOM_FN tile_near tile_near_of(char *at)
-{
-	return at;
-}
-
-LOOM_FN struct tile_eight tile_read(tile_near at)
-{
-	return *(const struct tile_eight *)at;
-}
-#endif
-
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 /* Adds a product to sum, a matrix of 16 x 8: rows l / 4 in sum[0] and sum[1], rows l / 4 + 8 in sum[2] and sum[3].
  * The first factor is a matrix of 16 x 16: a0 has the row l / 4, a1 the row l / 4 + 8, a2 and a3 are the same rows 8
  * columns further. The second factor is a matrix of 16 x 8. b0 and b1 have the column l / 4, and there the rows from

@@ -225,7 +225,6 @@ LOOM_FN tile_near experts_near(const struct experts_hold *h, uint32_t at)
 LOOM_FN void experts_hold_load(const struct experts_task *w, uint32_t from, uint32_t band, uint32_t to, const struct experts_hold *h)
 {
 	const uint16_t *block = w->weights + experts_at(w->inner, 16 * band, from) + (4 * h->row + h->column) * 8;
-	TILE_HERE(block);
 	TILE_UNROLL
 	for (uint32_t i = 0; i < 4; i++)
 		tile_copy(experts_near(h, to + i), block + i * 256, 1);
