@@ -221,7 +221,6 @@ struct ragged_run {
 	struct ragged_scratch at;
 	struct ragged_split split;
 	uint32_t turn; /* the half of `peak` that is valid */
-	uint32_t pad;
 };
 
 #define RAGGED_LOCAL(run, what) ((float *)((run)->local + (run)->at.what))
@@ -683,7 +682,7 @@ LOOM_FN int ragged_multiply_chunk(struct loom_ctx *c, const struct loom_task *ta
 	run.at = ragged_scratch_of_warps(c->lanes, ragged_dim(r), ragged_group(r));
 	run.split.blocks = run.split.sets = 0;
 	run.split.each = 1;
-	run.turn = run.pad = 0;
+	run.turn = 0;
 	ragged_hold_begin(c, r, &w, &h);
 	ragged_hold_run(r, &w, &h);
 	loom_stream(c, (uint64_t)w.tokens * ragged_dim(r) * 4);
