@@ -45,7 +45,8 @@ static const struct loom_opt experts_rows[] = {
 	LOOM_OPT(struct experts_opts, real, LOOM_OPT_ENUM, "bfloat16", "Type of the weights; all other numbers are float.",
 			 .choices = half_types),
 	LOOM_OPT(struct experts_opts, rows, LOOM_OPT_U32, "64",
-			 "Rows of weights of a task, a power of two. A number beyond hidden and dim: a task per block of an expert.",
+			 "Rows of weights of a task of the first product, a power of two; fewer in the second one, if its rows are longer. A number beyond "
+			 "hidden and dim: a task per block of an expert.",
 			 .min = 16, .max = 1 << 17),
 	LOOM_OPT(struct experts_opts, block, LOOM_OPT_U32, "16",
 			 "Tokens of an expert of a task, at most 32: an expert with more reads its weights again for each block.",
@@ -230,7 +231,7 @@ static struct experts head_of(const struct experts_job *job, const struct loom_l
 			    .block = o->block,
 			    .bfloat = o->real,
 			    .noncoherent = LOOM_HAS(layout, noncoherent) && layout->noncoherent && layout->devices > 1};
-	while (r.rows2 > 16 && (uint64_t)r.rows2 * r.hidden > (uint64_t)r.rows * r.dim)
+	while (r.rows < r.hidden && r.rows2 > 16 && (uint64_t)r.rows2 * r.hidden > (uint64_t)r.rows * r.dim)
 		r.rows2 /= 2;
 	uint64_t at = sizeof(r) + layout->devices * sizeof(struct loom_onebit_lock), slots = (uint64_t)o->tokens * o->top,
 		 blocks = pieces_room(slots, o->experts, o->block);
