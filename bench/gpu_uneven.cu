@@ -160,18 +160,8 @@ template <class Job> static __global__ void __launch_bounds__(LOOM_LANES) by_gri
 
 /* ---- host ---- */
 
-/* What differs between the jobs: the cost of a task, the bytes that it reads, and the shared memory of a block, which is 0 if the
- * constants above are for other options. follow() appends the tasks that wait for others. */
-static uint64_t cost(const struct ragged *, const struct loom_task &t)
-{
-	return t.param[1] >> 32;
-}
-
-static uint64_t cost(const struct experts *, const struct loom_task &t)
-{
-	return t.param[2] >> 32;
-}
-
+/* What differs between the jobs: the bytes that a task reads, and the shared memory of a block, which is 0 if the constants above are
+ * for other options. follow() appends the tasks that wait for others. */
 static unsigned shared_of(const struct ragged *r)
 {
 	const int fits = r->dim == RAGGED_DIM && r->group == RAGGED_GROUP && r->bfloat == RAGGED_BFLOAT;
@@ -224,7 +214,8 @@ template <class Job, int blocks> static int run(int persistent, struct harness *
 		return 2;
 	}
 	std::vector<struct loom_task> list((const struct loom_task *)m.task, (const struct loom_task *)m.task + m.tasks);
-	auto longer = [&](const struct loom_task &x, const struct loom_task &y) { return cost(job, x) > cost(job, y); };
+	const int of = std::is_same_v<Job, struct ragged> ? 1 : 2; /* the parameter with the number of tokens */
+	auto longer = [=](const struct loom_task &x, const struct loom_task &y) { return x.param[of] >> 32 > y.param[of] >> 32; };
 	std::stable_sort(list.begin(), list.end(), longer);
 	follow(job, &list);
 	unsigned tasks = list.size();

@@ -166,8 +166,6 @@ LOOM_FN void tile_soon(const void *from, uint32_t bytes)
 	asm volatile("{\n\t.reg .u64 at;\n\tcvta.to.global.u64 at, %0;\n\tcp.async.bulk.prefetch.L2.global [at], %1;\n\t}" ::"l"(from),
 		     "r"(bytes)
 		     : "memory");
-#else
-	(void)from, (void)bytes;
 #endif
 }
 

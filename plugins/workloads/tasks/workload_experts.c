@@ -152,28 +152,21 @@ static uint32_t rows_of(const struct experts_opts *o)
 	return o->rows < most ? o->rows : (uint32_t)loom__power_of_two(most);
 }
 
-/* Returns the largest number of warps of a worker on a GPU. */
-static uint32_t warps_of(const struct loom_layout *layout)
+/* Returns how many bands of 16 rows a warp has in flight. *warps: the largest number of warps of a worker on a GPU. */
+static uint32_t ahead_of(const struct experts_opts *o, const struct loom_layout *layout, uint32_t *warps)
 {
-	uint32_t most = 0;
+	*warps = 0;
 	for (uint32_t d = 0; d < layout->devices; d++)
-		if (layout->device[d].kind == LOOM_ON_GPU && layout->device[d].lanes / TILE_WARP > most)
-			most = layout->device[d].lanes / TILE_WARP;
-	return most;
-}
-
-/* Returns how many bands of 16 rows a warp has in flight. */
-static uint32_t ahead_of(const struct experts_opts *o, const struct loom_layout *layout)
-{
-	uint32_t warps = warps_of(layout);
-	return warps ? EXPERTS_AHEAD_OF(experts_tile_rows(rows_of(o), o->block), warps) : 1;
+		if (layout->device[d].kind == LOOM_ON_GPU && layout->device[d].lanes / TILE_WARP > *warps)
+			*warps = layout->device[d].lanes / TILE_WARP;
+	return *warps ? EXPERTS_AHEAD_OF(experts_tile_rows(rows_of(o), o->block), *warps) : 1;
 }
 
 static uint64_t experts_scratch(void *self, const struct loom_layout *layout)
 {
 	const struct experts_opts *o = opts_of(self);
-	uint32_t rows = experts_tile_rows(rows_of(o), o->block);
-	return workload_products(layout) ? warps_of(layout) * (uint64_t)EXPERTS_LOCAL(rows, o->block, ahead_of(o, layout)) : 0;
+	uint32_t rows = experts_tile_rows(rows_of(o), o->block), warps, ahead = ahead_of(o, layout, &warps);
+	return workload_products(layout) ? warps * (uint64_t)EXPERTS_LOCAL(rows, o->block, ahead) : 0;
 }
 
 /* The op registers(): those of the sums, of the terms of vectors, and 56 others. */
@@ -187,11 +180,12 @@ static uint32_t experts_registers(void *self, const struct loom_layout *layout)
 static int experts_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
 {
 	const struct experts_opts *o = opts_of(self);
+	uint32_t warps, ahead = ahead_of(o, layout, &warps);
 	(void)err;
 	snprintf(text, room,
 		 "#define EXPERTS_ROWS %u\n#define EXPERTS_BLOCK %u\n#define EXPERTS_BFLOAT %u\n#define EXPERTS_AHEAD %u\n"
 		 "#define EXPERTS_PRODUCTS %u\n",
-		 experts_tile_rows(rows_of(o), o->block), o->block, o->real, ahead_of(o, layout), workload_products(layout));
+		 experts_tile_rows(rows_of(o), o->block), o->block, o->real, ahead, workload_products(layout));
 	return 0;
 }
 

@@ -190,9 +190,7 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
  * rows, and of the next vectors, are in flight while a warp multiplies. At the end, the warps add up their sums in the same
  * memory. */
 #define EXPERTS_STEP 64u
-#ifndef EXPERTS_SOON
 #define EXPERTS_SOON 65536u /* bytes of a later task */
-#endif
 #ifdef EXPERTS_ROWS
 #define EXPERTS_BFLOAT_OF(r) ((void)(r), (uint32_t)EXPERTS_BFLOAT)
 #else /* a test runs tasks of any size */
