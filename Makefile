@@ -271,7 +271,6 @@ run: ## install what is missing, build, run the main job
 	tools/deps build
 	$(MAKE) $(on_all_cores) all
 	$B/gpuloom run conf/contains.ini
-	@printf '\nnext: %s\n' '$B/gpuloom compare contains --vary scheduler.use=static,mgws'
 
 check: ## install what is missing, build, run the tests (a quarter of an hour on two quiet cores)
 	tools/deps build check

@@ -3,7 +3,7 @@
 # Measures this machine's GPUs: comparisons of `gpuloom compare`, in which gpuloom and its rivals take turns.
 #   bench/gpu.sh BUILD [TABLE...]
 # Tables of one GPU: tasks host trees rivals contains both barriers reduce triggers messages requests waits cost uneven. Of two GPUs
-# and more: scale oneway meet collectives. Default: all that the GPUs here allow.
+# and more: scale oneway meet collectives dispatch. Default: all that the GPUs here allow.
 # Writes BUILD/bench/gpu-TABLE*.json, which bench/keep reads, and ends with `bar NAME VALUE >=|<= TARGET ok|short` and
 # `figure NAME VALUE`.
 #
@@ -21,7 +21,7 @@ doctor=$("$G" doctor) || exit
 gpus=${GPUS:-$(echo "$doctor" | grep -c '^cuda: GPU [0-9]*  *ok')}
 [ "$gpus" -gt 0 ] || { echo 'no usable NVIDIA GPU here' >&2; exit 77; }
 sms=$(echo "$doctor" | sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p')
-tables=${*:-tasks host trees rivals contains both barriers reduce triggers messages requests waits cost uneven $([ "$gpus" -lt 2 ] || echo scale oneway meet collectives)}
+tables=${*:-tasks host trees rivals contains both barriers reduce triggers messages requests waits cost uneven $([ "$gpus" -lt 2 ] || echo scale oneway meet collectives dispatch)}
 lines=$D/gpu.lines
 : >"$lines"
 list= bars= have= common= slow= dry= folder=0 # folder: each comparison has its confs in one of its own
@@ -109,7 +109,7 @@ figure() {
 # compare TABLE [OPTION...]: runs the variants, and prints their table.
 compare() {
 	table=$1 begun=$(date +%s) openings=${OPENINGS:-7}
-	[ -n "$slow" ] && blocks=$openings || blocks=$((3 * openings))
+	[ -n "$slow" ] && blocks=$openings each=1 || blocks=$((3 * openings)) each=2
 	shift
 	[ -n "$dry" ] || (
 		IFS='
@@ -117,7 +117,7 @@ compare() {
 		for one in $bars; do set -- "$@" --bar "$one"; done
 		IFS=' '
 		timeout -k 5 "${LIMIT:-150}" "$G" compare $list --allow-mismatch=workload --blocks "${BLOCKS:-$blocks}" \
-			--openings "$openings" --samples-per-block 2 --budget "${BUDGET:-90s}" --spread 0 --json "$D/gpu-$table.json" "$@"
+			--openings "$openings" --samples-per-block $each --budget "${BUDGET:-90s}" --spread 0 --json "$D/gpu-$table.json" "$@"
 	) >"$D/gpu-$table.txt" || echo "gpu-$table: no comparison" >&2
 	if [ -z "$dry" ]; then
 		echo
@@ -236,7 +236,7 @@ t_barriers() { # to the vendor's barrier of a grid
 	for group in 'tile 32' 'coalesced 16' 'coalesced 32'; do # by the study's own code, cooperative groups, too
 		common="run.workload=primitives workload.primitives.operation=${group% *} workload.primitives.group=${group#* }"
 		own primitives device.cuda.workers=1
-		rival groups cycles:less:cycles ${group% *}_cycles 1 "$program" $group
+		rival groups cycles:less ${group% *}_cycles 1 "$program" $group
 		bar ${group% *}_${group#* }_to_groups cycles primitives groups
 		compare barriers-${group% *}-${group#* } --metric cycles
 	done
@@ -429,6 +429,15 @@ t_scale() {
 		done
 		compare scale-${2##*=}
 	done
+	for law in zipf equal; do # a rank for each GPU, which has its sequences in its own memory
+		for n in 1 2 4; do
+			[ $n -gt "$gpus" ] || job gpus-$n $n seconds run.workload=ragged trigger.use=peer scheduler.use=plan device.cuda.lanes=128 \
+				workload.ragged.law=$law workload.ragged.sequences=128 workload.ragged.length=2048 workload.ragged.heads=32 \
+				workload.ragged.kv_heads=8 workload.ragged.dim=128 workload.ragged.checked=2 workload.ragged.chunk=4096
+			[ $n = 1 ] || bar scale_ragged_${law}_$n seconds gpus-1 gpus-$n '>=' "$(awk -v n=$n 'BEGIN { print n == 2 ? 1.9 : 3.6 }')"
+		done
+		compare scale-ragged-$law
+	done
 }
 # libraries: compiles the rivals with NVSHMEM and NCCL's device API, if the wheels of NVIDIA are here. They run without NVLink multicast.
 libraries() {
@@ -503,12 +512,34 @@ in_turns() {
 	}'
 }
 
+# Experts in parallel: 128 tokens of each GPU, rows of 7,168 bfloat16, 8 of 64 experts. The rival's numbers of rows are about the same,
+# by another law of random numbers. Then the step in the cases of a benchmark for Megatron-LM, each to the best one.
+t_dispatch() {
+	job peer "$gpus" dispatch_ns,combine_ns,step_ns $(dispatched) workload.dispatch.rounds=50
+	other nccl "python3 $here/rivals/dispatch.py $gpus"
+	bar dispatch_${gpus}_ns dispatch_ns peer - '<=' 30000
+	bar dispatch_${gpus}_combine_ns combine_ns peer - '<=' 40000
+	bar dispatch_${gpus}_to_nccl dispatch_ns peer nccl '<=' 0.6
+	bar dispatch_${gpus}_combine_to_nccl combine_ns peer nccl '<=' 0.6
+	compare dispatch-$gpus --metric dispatch_ns,combine_ns
+	cases='equal hot_set hot_rank hot_spread ragged_source idle_rank rotating burst'
+	for case in $cases; do
+		job $case "$gpus" step_ns $(dispatched) workload.dispatch.rounds=0 workload.dispatch.skew=$case workload.dispatch.redraw=sample run.samples=16
+		bar dispatch_${gpus}_case_$case step_ns $case "$(echo $cases | tr ' ' '|')" '<=' 1.4
+	done
+	compare dispatch-cases-$gpus --metric step_ns
+}
+dispatched() {
+	echo run.workload=dispatch trigger.use=peer scheduler.use=counter device.cuda.lanes=512 workload.dispatch.experts=64 \
+		workload.dispatch.tokens=$((128 * gpus)) workload.dispatch.top=8 workload.dispatch.dim=7168
+}
+
 # all_tables: calls the functions of the tables.
 all_tables() {
 	for t in $tables; do
 		case $t in
-		tasks | trees | rivals | contains | both | barriers | reduce | triggers | messages | requests | waits | cost | uneven) ;;
-		scale | oneway | meet | collectives) [ "$gpus" -gt 1 ] || { echo "left out: $t needs two GPUs" >&2; continue; } ;;
+		tasks | host | trees | rivals | contains | both | barriers | reduce | triggers | messages | requests | waits | cost | uneven) ;;
+		scale | oneway | meet | collectives | dispatch) [ "$gpus" -gt 1 ] || { echo "left out: $t needs two GPUs" >&2; continue; } ;;
 		*) echo "no table '$t'" >&2; exit 2 ;;
 		esac
 		t_"$t"

@@ -24,7 +24,7 @@ enum {
 	HEAD = 4096, /* size of the first part of a rank's file, struct head */
 	GPU_SLOT = 32 << 10,
 	GPU_SHARE = 64 << 10, /* all buffers fit into the cache of a GPU */
-	GPU_THREADS = 512,
+	GPU_WORDS = 128, /* of a block, if blocks are enough: four warps, one for each scheduler of a multiprocessor */
 	CPU_TRACKS = 4,
 	CPU_SLOT = 4 << 10,
 	/* Largest vectors in bytes for marked words, for those of an allreduce, and for an allreduce of more than two ranks by
@@ -522,14 +522,16 @@ static const struct gpu_way {
 	uint32_t sums;	/* 1: an allreduce only */
 	uint32_t pulls, blocks;
 } gpu_ways[] = {
-	{512 << 10, 2, 1, 0, LOOM_COMM_TRACKS}, /* on two H100s, 1 MiB takes 13.7 us by words, 11.6 us by stores */
-	{1 << 20, 2, 1, 2, LOOM_COMM_TRACKS},
-	{4 << 20, 2, 1, 1, 64}, /* measured with 64 blocks only; stores by teams have not run on a GPU yet */
-	{1 << 20, 0, 0, 0, LOOM_COMM_TRACKS}, /* a megabyte more takes as long as the fence */
-	{2 << 20, 0, 1, 2, LOOM_COMM_TRACKS}, /* with 4 ranks, a half of this takes as long as a second crossing. Not measured */
-	{UINT64_MAX, 2, 1, 2, LOOM_COMM_TRACKS}, /* with two ranks, parts would save nothing */
+	/* Measured on two H200s: us by words, loads and parts. */
+	{256 << 10, 2, 1, 0, LOOM_COMM_TRACKS}, /* 256 KiB: 7.4, 7.4, 11.7 */
+	{2 << 20, 2, 1, 1, LOOM_COMM_TRACKS},	/* 512 KiB: 8.9, 8.8, 13.0; 2 MiB: 23.4, 15.1, 17.5 */
+	{UINT64_MAX, 2, 1, 3, LOOM_COMM_TRACKS}, /* 4 MiB: 41.0, 25.5, 23.4; 32 MiB: 224, 142, 130 */
+	/* Not measured: with four ranks a half of 2 MiB takes as long as a second crossing. */
+	{1 << 20, 0, 1, 0, LOOM_COMM_TRACKS},
+	{2 << 20, 0, 1, 2, LOOM_COMM_TRACKS},
 	{UINT64_MAX, 0, 1, 3, LOOM_COMM_TRACKS},
-	{UINT64_MAX, 0, 0, 1, 64},
+	{256 << 10, 0, 0, 0, LOOM_COMM_TRACKS}, /* allgather of 128 KiB: 5.2, 6.0; of 2 MiB: 18.5, 12.4 */
+	{UINT64_MAX, 0, 0, 1, LOOM_COMM_TRACKS},
 };
 
 static int call_gpu(struct loom_comm *m, struct loom_comm_call *call, uint64_t bytes, void *stream, struct loom_error *err)
@@ -537,7 +539,10 @@ static int call_gpu(struct loom_comm *m, struct loom_comm_call *call, uint64_t b
 	const struct loom__device *d = &m->stack->device[0];
 	const struct loom_comm_view *v = &m->view;
 	const struct gpu_way *way = gpu_ways;
-	uint64_t blocks = (bytes + 8 * GPU_THREADS - 1) / (8 * GPU_THREADS), sent = bytes * (v->ranks > 1 ? v->ranks - 1 : 1);
+	uint64_t blocks = (bytes + 8 * GPU_WORDS - 1) / (8 * GPU_WORDS), sent = bytes * (v->ranks > 1 ? v->ranks - 1 : 1);
+	/* A broadcast by words would need flags, too, since ranks that receive nothing must know that their words were read. */
+	if (call->what == LOOM_COMM_BROADCAST)
+		way += sizeof(gpu_ways) / sizeof(gpu_ways[0]) - 1;
 	while (sent > way->sent || (way->ranks && way->ranks != v->ranks) || (way->sums && call->what != LOOM_COMM_ALLREDUCE))
 		way++;
 	uint32_t most = call->chosen ? v->tracks : way->blocks;

@@ -51,8 +51,7 @@ static int named(const char *name, const char *const *list, size_t n)
 	return 0;
 }
 
-static int wanted(const struct loom__validation *v, const struct loom__test *test,
-		  enum loom_kind kind)
+static int wanted(const struct loom__validation *v, const struct loom__test *test, enum loom_kind kind)
 {
 	if (!loom__test_suits(test, kind) || named(test->name, v->skip, v->skips))
 		return 0;
@@ -74,8 +73,8 @@ void loom__validate_each(enum loom_kind kind, loom__test_fn *fn, void *arg)
 
 enum { ARGS = 16 };
 
-static const char **arguments(const struct loom__validation *v, const struct loom__test *test,
-			      unsigned limit_ms, char number[4][24])
+static const char **arguments(const struct loom__validation *v, const struct loom__test *test, unsigned limit_ms,
+			      char number[4][24])
 {
 	const char **argv = calloc(ARGS + 2 * v->sets, sizeof(*argv));
 	size_t n = 0;
@@ -86,9 +85,8 @@ static const char **arguments(const struct loom__validation *v, const struct loo
 	snprintf(number[1], sizeof(number[1]), "%llu", (unsigned long long)v->seed);
 	snprintf(number[2], sizeof(number[2]), "%llu", (unsigned long long)fuzz);
 	snprintf(number[3], sizeof(number[3]), "%u", limit_ms);
-	const char *const head[] = {v->self,   "validate-test", test->name, number[0],
-				    v->path,   "--seed",        number[1],  "--fuzz",
-				    number[2], "--limit",       number[3]};
+	const char *const head[] = {v->self,   "validate-test", test->name, number[0], v->path,  "--seed",
+				    number[1], "--fuzz",        number[2],  "--limit", number[3]};
 	for (; n < LOOM__COUNT(head); n++)
 		argv[n] = head[n];
 	if (v->with) {
@@ -102,20 +100,45 @@ static const char **arguments(const struct loom__validation *v, const struct loo
 	return argv;
 }
 
-/* Reads an optional "seed N\ncase TEXT\n" at the start, with the case terminated as a string. Returns the rest. */
-static char *take_case(char *text, uint64_t *seed, const char **of)
+/* The lines of an answer before its verdict, each "" if there is none. */
+struct head {
+	const char *of, *crash, *at; /* the case; how the process crashed; offset and file of the code */
+};
+
+/* Reads the lines "seed N", "case TEXT", "crash TEXT" and "at OFFSET FILE". Returns the rest. The case comes twice if
+ * the alarm before the time limit came, and then the verdict after all. */
+static char *take_head(char *text, uint64_t *seed, struct head *h)
 {
-	if (!strncmp(text, "seed ", 5)) {
-		*seed = strtoull(text + 5, &text, 10);
-		text += *text == '\n';
-	}
-	if (!strncmp(text, "case ", 5)) {
-		*of = text + 5;
-		text += strcspn(text, "\n");
-		if (*text)
-			*text++ = 0;
-	}
+	static const char *const word[] = {"seed ", "case ", "crash ", "at "};
+	const char *given[] = {"", "", "", ""};
+	for (size_t i = 0; text && i < LOOM__COUNT(word); i++)
+		if (!strncmp(text, word[i], strlen(word[i]))) {
+			given[i] = text + strlen(word[i]);
+			text += strcspn(text, "\n");
+			if (*text)
+				*text++ = 0;
+			i = SIZE_MAX; /* looks for all words again */
+		}
+	*seed = *given[0] ? strtoull(given[0], NULL, 10) : *seed;
+	*h = (struct head){given[1], given[2], given[3]};
 	return text;
+}
+
+/* Appends the function and the line of "OFFSET FILE", if the program addr2line is there and finds them in the file. */
+static void add_line(struct loom__outcome *o, const char *at)
+{
+	char offset[24], function[80], line[120];
+	int n = 0;
+	if (sscanf(at, "%23s %n", offset, &n) != 1)
+		return;
+	const char *const argv[] = {"addr2line", "-fse", at + n, offset, NULL};
+	struct loom__child c;
+	struct loom_error err;
+	size_t used = strlen(o->why);
+	if (!loom__child_run(argv, 10000, &c, &err) && !c.timed_out && !c.status && c.noise.at &&
+	    sscanf(c.noise.at, "%79s %119s", function, line) == 2 && *function != '?' && used < sizeof(o->why))
+		snprintf(o->why + used, sizeof(o->why) - used, *line == '?' ? " (%s)" : " (%s, %s)", function, line);
+	loom__child_free(&c);
 }
 
 /* Appends the most informative line of the output: that of a sanitizer or an assertion. */
@@ -130,21 +153,17 @@ static void add_noise(struct loom__outcome *o, const struct loom__text *noise)
 	size_t used = strlen(o->why), n = strcspn(best, "\r\n");
 	if (!n || used + 20 >= sizeof(o->why))
 		return;
-	snprintf(o->why + used, sizeof(o->why) - used, ", saying '%.*s'", (int)(n > 300 ? 300 : n),
-		 best);
+	snprintf(o->why + used, sizeof(o->why) - used, ", saying '%.*s'", (int)(n > 300 ? 300 : n), best);
 	loom__clean(o->why, sizeof(o->why));
 }
 
 static void judge(const struct loom__child *c, unsigned limit_ms, struct loom__outcome *o)
 {
 	static const enum loom__ending known[] = {LOOM__PASSED, LOOM__FAILED, LOOM__SKIPPED};
-	const char *of = "";
-	char *text = c->answer.at;
-	/* Twice if the alarm before the time limit came, and then the verdict after all. */
-	while (text && (!strncmp(text, "seed ", 5) || !strncmp(text, "case ", 5)))
-		text = take_case(text, &o->seed, &of);
-	int ended =
-	    !c->timed_out && (c->status == -1 || (WIFEXITED(c->status) && !WEXITSTATUS(c->status)));
+	struct head head;
+	char *text = take_head(c->answer.at, &o->seed, &head);
+	const char *of = head.of;
+	int ended = !c->timed_out && (c->status == -1 || (WIFEXITED(c->status) && !WEXITSTATUS(c->status)));
 	for (size_t i = 0; text && ended && i < LOOM__COUNT(known); i++) {
 		const char *name = loom__ending_name(known[i]);
 		size_t n = strlen(name);
@@ -152,15 +171,18 @@ static void judge(const struct loom__child *c, unsigned limit_ms, struct loom__o
 			continue;
 		o->ending = known[i];
 		o->why[0] = 0;
-		snprintf(o->why, sizeof(o->why), "%s%s%s%s", text + n + 1,
-			 *of && o->ending == LOOM__FAILED ? " [" : "",
-			 o->ending == LOOM__FAILED ? of : "",
-			 *of && o->ending == LOOM__FAILED ? "]" : "");
+		snprintf(o->why, sizeof(o->why), "%s%s%s%s", text + n + 1, *of && o->ending == LOOM__FAILED ? " [" : "",
+			 o->ending == LOOM__FAILED ? of : "", *of && o->ending == LOOM__FAILED ? "]" : "");
 		loom__clean(o->why, sizeof(o->why));
 		return;
 	}
 	o->ending = c->timed_out ? LOOM__TIMEOUT : LOOM__CRASHED;
-	loom__child_fate(c, limit_ms, o->why, sizeof(o->why));
+	if (*head.crash && !c->timed_out) {
+		snprintf(o->why, sizeof(o->why), "%s", head.crash);
+		add_line(o, head.at);
+	} else {
+		loom__child_fate(c, limit_ms, o->why, sizeof(o->why));
+	}
 	add_noise(o, &c->noise);
 	size_t used = strlen(o->why);
 	if (*of && used < sizeof(o->why))
@@ -220,8 +242,8 @@ static void *worker(void *arg)
 	return NULL;
 }
 
-int loom__validate(const struct loom__validation *v, enum loom_kind kind,
-		   struct loom__outcome **list, size_t *n, struct loom_error *err)
+int loom__validate(const struct loom__validation *v, enum loom_kind kind, struct loom__outcome **list, size_t *n,
+		   struct loom_error *err)
 {
 	size_t all;
 	const struct loom__test *test = loom__suite(&all);

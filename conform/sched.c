@@ -26,11 +26,10 @@ struct truth {
 	/* test_sched_affinity: tasks of each affinity that ran, and tasks that ran where they must not */
 	uint64_t placed[3], misplaced;
 	uint64_t rough;
-	uint64_t naps; /* number of tasks that begin with a nap: test_sched_once */
+	uint64_t naps;            /* number of tasks that begin with a nap: test_sched_once */
 	uint32_t lanes, reserved; /* lanes of a worker */
-	uint64_t torn, torn_at; /* tasks whose record had changed; the last such task */
-	uint64_t spawned;       /* counted by the tasks */
-	uint64_t refused;       /* spawns that returned an error */
+	uint64_t torn, torn_at;   /* tasks whose record had changed; the last such task */
+	uint64_t spawned;         /* counted by the tasks */
 	struct {
 		uint64_t executed, spawned, pad[6];
 	} worker[LOOM__RIG_WORKERS];
@@ -40,6 +39,20 @@ struct truth {
 static struct truth *truth_of(const struct loom_ctx *c)
 {
 	return c->global[LOOM_WORKLOAD];
+}
+
+/* Returns 0, or 1 if the run ends with an error. A refusal without an error would lose the task, and the user would only
+ * see a wrong answer. */
+static int try_spawn(struct loom_ctx *c, const struct loom_task *task)
+{
+	const struct loom__refterm *term = c->global[LOOM_TERM];
+	int code = c->sched->spawn(c, task);
+	if (code && c->lane == 0 && !loom_stopped(c))
+		loom__fault_stop(c, term->trial,
+				 "spawn() returns %d (%s) to worker %u, but has not failed the run: its task is lost; "
+				 "call loom_worker_fail()",
+				 code, loom_strerror(code), c->worker);
+	return code != 0;
 }
 
 /* Spawns, then overwrites the record, so that a scheduler that kept the pointer runs garbage. */
@@ -53,9 +66,7 @@ static int spawn(struct loom_ctx *c, struct loom_task *task)
 		__atomic_add_fetch(&truth->worker[c->worker].spawned, 1, __ATOMIC_RELAXED);
 		loom__note_write(&truth->mark[task->param[0]], sizeof(truth->mark[0]));
 	}
-	int code = c->sched->spawn(c, task);
-	if (code && c->lane == 0)
-		__atomic_add_fetch(&truth->refused, 1, __ATOMIC_RELAXED);
+	int code = try_spawn(c, task);
 	memset(task, 0xee, sizeof(*task));
 	task->tag = task->affinity = 0;
 	task->join = 0;
@@ -104,8 +115,9 @@ static void node(struct loom_ctx *c, const struct loom_task *t)
 	enter(c, id);
 	if (id < truth->naps)
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-	if (LOOM_HAS(c->sched, wanted) && id % 3 == 0 && c->sched->wanted(c) < 0)
-		__atomic_add_fetch(&truth->refused, c->lane == 0, __ATOMIC_RELAXED);
+	if (LOOM_HAS(c->sched, wanted) && id % 3 == 0 && c->sched->wanted(c) < 0 && !loom_stopped(c))
+		loom__fault_stop(c, ((struct loom__refterm *)c->global[LOOM_TERM])->trial,
+				 "wanted() is negative for worker %u, but the run was not stopped", c->worker);
 	while (loom__tree_child(t, &walk, &child) && !spawn(c, &child))
 		;
 	leave(c);
@@ -208,7 +220,7 @@ static void placed(struct loom_ctx *c, const struct loom_task *t)
 	}
 	for (uint64_t i = 0; i < t->param[1]; i++) {
 		struct loom_task child = {.tag = PLACED, .affinity = (uint8_t)(i % 3)};
-		if (c->sched->spawn(c, &child))
+		if (try_spawn(c, &child))
 			break;
 	}
 }
@@ -305,28 +317,24 @@ static int check_counters(struct loom__rig *r, const struct tree *tree)
 	uint64_t executed = SUM(r, executed), spawned = SUM(r, spawned);
 	for (uint32_t w = 0; w < r->layout.workers; w++)
 		if (r->counters[w].executed != truth->worker[w].executed)
-			return loom__fault(t, "worker %u counts %llu executed tasks, but ran %llu",
-					   w, (unsigned long long)r->counters[w].executed,
+			return loom__fault(t, "worker %u counts %llu executed tasks, but ran %llu", w,
+					   (unsigned long long)r->counters[w].executed,
 					   (unsigned long long)truth->worker[w].executed);
 	if (spawned != truth->spawned)
 		return loom__fault(t, "the workers count %llu spawned tasks, but %llu were spawned",
 				   (unsigned long long)spawned, (unsigned long long)truth->spawned);
 	if (executed != spawned + tree->initials)
-		return loom__fault(
-		    t, "the counter of executed tasks says %llu, where %llu were made",
-		    (unsigned long long)executed, (unsigned long long)(spawned + tree->initials));
+		return loom__fault(t, "the counter of executed tasks says %llu, where %llu were made",
+				   (unsigned long long)executed, (unsigned long long)(spawned + tree->initials));
 	if (SUM(r, claimed) > tree->initials)
-		return loom__fault(t,
-				   "the workers count %llu tasks claimed from an initial set of %u",
+		return loom__fault(t, "the workers count %llu tasks claimed from an initial set of %u",
 				   (unsigned long long)SUM(r, claimed), tree->initials);
 	if (SUM(r, stolen_in) != SUM(r, stolen_out))
 		return loom__fault(t, "%llu tasks were stolen, but %llu were given",
-				   (unsigned long long)SUM(r, stolen_in),
-				   (unsigned long long)SUM(r, stolen_out));
+				   (unsigned long long)SUM(r, stolen_in), (unsigned long long)SUM(r, stolen_out));
 	if (SUM(r, overflowed) != SUM(r, refilled))
 		return loom__fault(t, "%llu tasks were overflowed, but %llu were taken back",
-				   (unsigned long long)SUM(r, overflowed),
-				   (unsigned long long)SUM(r, refilled));
+				   (unsigned long long)SUM(r, overflowed), (unsigned long long)SUM(r, refilled));
 	if (SUM(r, steals) > SUM(r, steal_attempts))
 		return loom__fault(t, "it counts more steals than attempts");
 	return 0;
@@ -337,11 +345,10 @@ static int check_once(struct loom__rig *r, const struct tree *tree, const char *
 	const struct truth *truth = loom__rig_block(r, LOOM_WORKLOAD);
 	const struct loom__refterm *term = loom__rig_block(r, LOOM_TERM);
 	if (truth->torn)
-		return loom__fault(
-		    loom__trial_of(r),
-		    "%llu tasks ran with a changed record: spawn() must copy the record, "
-		    "which need not outlive the call (%s)",
-		    (unsigned long long)truth->torn, about);
+		return loom__fault(loom__trial_of(r),
+				   "%llu tasks ran with a changed record: spawn() must copy the record, "
+				   "which need not outlive the call (%s)",
+				   (unsigned long long)truth->torn, about);
 	uint64_t lost = 0, twice = 0, some = 0, first = 0;
 	for (uint32_t i = 0; i < tree->size; i++) {
 		uint32_t n = truth->mark[i];
@@ -351,23 +358,21 @@ static int check_once(struct loom__rig *r, const struct tree *tree, const char *
 			first = i;
 	}
 	if (some)
-		return loom__fault(loom__trial_of(r),
-				   "%llu tasks were not entered by every lane of their worker (%s)",
+		return loom__fault(loom__trial_of(r), "%llu tasks were not entered by every lane of their worker (%s)",
 				   (unsigned long long)some, about);
 	if (twice)
-		return loom__fault(
-		    loom__trial_of(r),
-		    "%llu of %u tasks ran more than once, the first is task %llu, %u times (%s)",
-		    (unsigned long long)twice, tree->size, (unsigned long long)first,
-		    truth->mark[first] / tree->lanes, about);
+		return loom__fault(loom__trial_of(r),
+				   "%llu of %u tasks ran more than once, the first is task %llu, %u times (%s)",
+				   (unsigned long long)twice, tree->size, (unsigned long long)first,
+				   truth->mark[first] / tree->lanes, about);
 	if (lost)
-		return loom__fault(loom__trial_of(r), "%llu of %u tasks were never run (%s)",
-				   (unsigned long long)lost, tree->size, about);
+		return loom__fault(loom__trial_of(r), "%llu of %u tasks were never run (%s)", (unsigned long long)lost,
+				   tree->size, about);
 	for (uint32_t w = 0; w < r->layout.workers; w++)
 		if (!term->worker[w].saw_done)
-			return loom__fault(
-			    loom__trial_of(r), "worker %u left its loop before the detector reported the end (%s)", w,
-			    about);
+			return loom__fault(loom__trial_of(r),
+					   "worker %u left its loop before the detector reported the end (%s)", w,
+					   about);
 	return 0;
 }
 
@@ -396,7 +401,8 @@ static int check_joins(struct loom__rig *r)
 				 (unsigned long long)waits);
 }
 
-/* LOOM_EFULL is legal with tiny queues, as long as it fails the run. */
+/* LOOM_EFULL is legal with tiny queues, as long as it fails the run. The user then needs to know which option to raise.
+ */
 static int run_tree(struct loom__rig *r, const struct tree *tree, int full_is_legal)
 {
 	char about[400], text[300], late[200];
@@ -412,16 +418,12 @@ static int run_tree(struct loom__rig *r, const struct tree *tree, int full_is_le
 		plant(r, tree);
 		LOOM__TRY(loom__stand_run(r, run_body, 10 * LOOM__SECOND, late));
 		LOOM__TRY(loom__stand_guards(r));
-		int failed = r->ctl->failed_ready ? -(int)r->ctl->failed : 0;
-		const struct truth *truth = loom__rig_block(r, LOOM_WORKLOAD);
-		if (failed == LOOM_EFULL && full_is_legal)
+		struct loom_error err;
+		if (full_is_legal && loom__stand_failure(r, &err) == LOOM_EFULL) {
+			snprintf(t->note, sizeof(t->note), "full queues end a run with the error: %.250s", err.text);
 			return 0;
-		if (failed)
-			return loom__fault(t, "worker %u failed the run: %s", r->ctl->failed_worker,
-					   loom_strerror(failed));
-		if (truth->refused)
-			return loom__fault(t, "spawn() refused %llu tasks without failing the run",
-					   (unsigned long long)truth->refused);
+		}
+		LOOM__TRY(loom__stand_failed(r, 0));
 		if (tree->fan)
 			LOOM__TRY(check_joins(r));
 		LOOM__TRY(check_once(r, tree, about));
@@ -604,8 +606,10 @@ static int place(struct loom__trial *t, int mixed, int spawned)
 				   (unsigned long long)truth->misplaced);
 	if (late)
 		return loom__fault(t, "no end: a task whose affinity no device has must end the run with an error");
+	LOOM__TRY(loom__stand_failed(&r, LOOM_ENOTSUP));
 	loom__rig_host_clear(&t->host);
-	code = r.ctl->failed_ready ? -(int)r.ctl->failed : loom__rig_collect(&r, LOOM__RIG_REPORT(&t->host), &err);
+	code = loom__stand_failure(&r, &err);
+	code = code ? code : loom__rig_collect(&r, LOOM__RIG_REPORT(&t->host), &err);
 	for (int kind = 0; kind < 3 && !code; kind++) {
 		uint64_t due = spawned ? TASKS * TASKS / 3 + (kind ? 0 : TASKS) : TASKS / 3;
 		if (truth->placed[kind] != due)

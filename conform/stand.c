@@ -85,7 +85,7 @@ int loom__stand_try(struct loom__rig *r, struct loom__trial *t, const struct loo
 	r->want.rough = t->rough;
 	/* With a short --timeout, workers that hang are found and named before the whole test is ended. */
 	r->want.most_ns = t->limit_ms * 500000ull;
-	r->want.stack = 1 << 20;
+	r->want.stack = sanitized ? 8 << 20 : 1 << 20; /* the frames of code for a sanitizer are larger */
 	r->want.one_view |= sanitized;
 	int verdict = create(r, t, !settings);
 	if (!verdict)
@@ -101,9 +101,8 @@ int loom__stand_open(struct loom__rig *r, struct loom__trial *t, const struct lo
 	if (t->plugin->dev && !t->plugin->dev->cpu)
 		return loom__skip(t, "it has no code for the CPU");
 	int verdict = loom__stand_try(r, t, want, settings);
-	return verdict == LOOM__REFUSED && !settings
-		   ? loom__fault(t, "it refuses its default options: %s", t->refusal)
-		   : verdict;
+	return verdict == LOOM__REFUSED && !settings ? loom__fault(t, "it refuses its default options: %s", t->refusal)
+						     : verdict;
 }
 
 void loom__stand_close(struct loom__rig *r)
@@ -152,13 +151,38 @@ int loom__stand_guards(struct loom__rig *r)
 	return loom__faulted(loom__trial_of(r));
 }
 
+int loom__stand_failure(struct loom__rig *r, struct loom_error *err)
+{
+	*err = (struct loom_error){0};
+	/* Acquire: pairs with the release in loom_worker_fail(). After it, worker, code and info are valid. */
+	if (!__atomic_load_n(&r->ctl->failed_ready, __ATOMIC_ACQUIRE))
+		return 0;
+	int code = -(int)r->ctl->failed, said = 0;
+	for (size_t k = 0; k < LOOM__COUNT(r->part) && !said; k++) {
+		const struct loom__rig_part *p = &r->part[k];
+		said = p->ops && LOOM_HAS(p->ops, explain)
+			   ? p->ops->explain(p->self, r->ctl->failed_worker, code, r->ctl->failed_info, err)
+			   : 0;
+	}
+	return said ? said : LOOM__FAIL(err, code, "%s", loom_strerror(code));
+}
+
+int loom__stand_failed(struct loom__rig *r, int legal)
+{
+	struct loom_error err;
+	int failed = loom__stand_failure(r, &err);
+	if (!failed || failed == legal)
+		return 0;
+	LOOM__TRY(loom__judge_error(loom__trial_of(r), "explain()", failed, &err));
+	return loom__fault(loom__trial_of(r), "worker %u failed the run: %s", r->ctl->failed_worker, err.text);
+}
+
 int loom__stand_check(struct loom__rig *r)
 {
 	struct loom_error err = {0};
 	struct loom__trial *t = loom__trial_of(r);
 	LOOM__TRY(loom__stand_guards(r));
-	if (__atomic_load_n(&r->ctl->failed_ready, __ATOMIC_ACQUIRE))
-		return -(int)r->ctl->failed;
+	LOOM__TRY(loom__stand_failed(r, 0));
 	loom__rig_host_clear(&t->host);
 	int code = loom__rig_collect(r, LOOM__RIG_REPORT(&t->host), &err);
 	if (!code)

@@ -23,9 +23,12 @@ int loom__stand_reset(struct loom__rig *r);
 int loom__stand_init(struct loom__rig *r);
 /* Calls init() and run(). Returns 0, or FAILED with the message `late` if not all workers end in time. */
 int loom__stand_run(struct loom__rig *r, void (*body)(struct loom_ctx *c), uint64_t limit_ns, const char *late);
-/* After a sample: checks the guards, the failure that a worker recorded, and collect(). Returns 0, FAILED, or the code
- * of the failure, which the test judges. */
+/* After a sample: checks the guards, that no worker has failed the run, and collect(). Returns 0 or FAILED. */
 int loom__stand_check(struct loom__rig *r);
+/* Returns the code with which a worker has failed the run, or 0. *err gets the cause, in the words of explain(). */
+int loom__stand_failure(struct loom__rig *r, struct loom_error *err);
+/* Returns FAILED with this cause, unless the code is 0 or `legal`. */
+int loom__stand_failed(struct loom__rig *r, int legal);
 /* Checks the guards only. */
 int loom__stand_guards(struct loom__rig *r);
 /* Level 5: calls `one` repeatedly, with a seed and random options, which `one` owns. Ends when the time is over or
@@ -50,11 +53,11 @@ static inline void *loom__stand_self(const struct loom__rig *r)
 }
 
 /* Returns on failure without closing anything, because each test has a process of its own. */
-#define LOOM__TRY(what)                                                                            \
-	do {                                                                                       \
-		int verdict_ = (what);                                                             \
-		if (verdict_)                                                                      \
-			return verdict_;                                                           \
+#define LOOM__TRY(what)                                                                                                \
+	do {                                                                                                           \
+		int verdict_ = (what);                                                                                 \
+		if (verdict_)                                                                                          \
+			return verdict_;                                                                               \
 	} while (0)
 
 #endif

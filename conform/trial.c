@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "inspect/child.h"
+#include "inspect/crash.h"
 #include "plugin/registry.h"
 #include "conform/settings.h"
 
@@ -20,8 +21,7 @@ static int word(struct loom__trial *t, int verdict, const char *fmt, va_list arg
 {
 	uint32_t running = 0;
 	/* Only the first fault writes the text. Release: pairs with the acquire in loom__faulted(). */
-	if (__atomic_compare_exchange_n(&t->ended, &running, 1, 0, __ATOMIC_ACQ_REL,
-					__ATOMIC_ACQUIRE)) {
+	if (__atomic_compare_exchange_n(&t->ended, &running, 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		vsnprintf(t->why, sizeof(t->why), fmt, args);
 		__atomic_store_n(&t->ended, 2, __ATOMIC_RELEASE);
 	}
@@ -99,20 +99,33 @@ void loom__say_hidden(const void *at, uint64_t bytes)
 		return;
 }
 
+/* Answers how and where this process crashes: "crash TEXT", and "at OFFSET FILE" if the file is known. */
+static void answer_crash(int number, const siginfo_t *info, const void *context)
+{
+	static struct loom__crash crash;
+	crash.length = 0;
+	loom__crash_put(&crash, "crash ");
+	loom__crash_say(&crash, number, info, context);
+	if (crash.file)
+		loom__crash_put(&crash, "\nat 0x%lx %s", crash.offset, crash.file);
+	loom__crash_put(&crash, "\n");
+	loom__child_answer(CHILD_ANSWER, crash.text, crash.length);
+}
+
 static void on_crash(int number, siginfo_t *info, void *context)
 {
 	static const char raw[] =
 	    "failed\nits device code used an address of the host's view: devices have other addresses, "
 	    "so shared memory must be named by a loom_ref and accessed through loom_at()";
 	struct hidden h = {0};
-	(void)context;
+	loom__crash_alone();
 	write_case(CHILD_ANSWER);
-	if (pread(CASE_FD, &h, sizeof(h), CASE_BYTES) == sizeof(h) &&
-	    (number == SIGSEGV || number == SIGBUS) &&
+	if (pread(CASE_FD, &h, sizeof(h), CASE_BYTES) == sizeof(h) && (number == SIGSEGV || number == SIGBUS) &&
 	    (uint64_t)(uintptr_t)info->si_addr - h.at < h.bytes) {
 		loom__child_answer(CHILD_ANSWER, raw, sizeof(raw) - 1);
 		_exit(0);
 	}
+	answer_crash(number, info, context);
 	signal(number, SIG_DFL);
 	raise(number);
 }
@@ -125,16 +138,13 @@ static void on_alarm(int number)
 
 static void catch_crashes(const struct loom__trial *t)
 {
-	static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-	const struct sigaction crash = {.sa_sigaction = on_crash, .sa_flags = SA_SIGINFO};
 	const struct sigaction alarm = {.sa_handler = on_alarm};
 	int file = memfd_create("case", MFD_CLOEXEC);
 	if (file != CASE_FD) {
 		dup3(file, CASE_FD, O_CLOEXEC);
 		close(file);
 	}
-	for (size_t i = 0; i < LOOM__COUNT(fatal); i++)
-		sigaction(fatal[i], &crash, NULL);
+	loom__crash_catch(on_crash, 0);
 	sigaction(SIGALRM, &alarm, NULL);
 	/* The alarm comes shortly before the parent's time-out. */
 	if (t->limit_ms > 400) {
@@ -176,8 +186,8 @@ void loom__note_write(void *at, uint64_t bytes)
 int loom__is_error(int code)
 {
 	switch (code) {
-#define CODE(name, value, text)                                                                    \
-	case value:                                                                                \
+#define CODE(name, value, text)                                                                                        \
+	case value:                                                                                                    \
 		return 1;
 		LOOM_ERR_MAP(CODE)
 #undef CODE
@@ -185,18 +195,15 @@ int loom__is_error(int code)
 	return 0;
 }
 
-int loom__judge_error(struct loom__trial *t, const char *what, int code,
-		      const struct loom_error *err)
+int loom__judge_error(struct loom__trial *t, const char *what, int code, const struct loom_error *err)
 {
 	if (!loom__is_error(code))
 		return loom__fault(t, "%s returned %d, which is no enum loom_err", what, code);
 	if (!err->text[0])
-		return loom__fault(
-		    t, "%s returned %d (%s) without a sentence that says why; use LOOM_FAIL", what,
-		    code, loom_strerror(code));
+		return loom__fault(t, "%s returned %d (%s) without a sentence that says why; use LOOM_FAIL", what, code,
+				   loom_strerror(code));
 	if (err->code != code)
-		return loom__fault(t, "%s returned %d, but its loom_error says %d", what, code,
-				   err->code);
+		return loom__fault(t, "%s returned %d, but its loom_error says %d", what, code, err->code);
 	return 0;
 }
 

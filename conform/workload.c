@@ -35,8 +35,8 @@ static struct loop_block *loop_of(const struct loom_ctx *c)
 static void push(struct heap *h, const struct loom_task *task)
 {
 	if (task->tag >= h->tags) {
-		loom__fault(h->t, "a task has the tag %u, but there are only %llu task functions",
-			    task->tag, (unsigned long long)h->tags);
+		loom__fault(h->t, "a task has the tag %u, but there are only %llu task functions", task->tag,
+			    (unsigned long long)h->tags);
 		return;
 	}
 	if (h->count == h->room) {
@@ -116,8 +116,7 @@ static void loop_run(struct loom_ctx *c)
 	}
 }
 
-static const struct loom_sched_dev loop_dev = {
-    .size = sizeof(loop_dev), .run = loop_run, .spawn = loop_spawn};
+static const struct loom_sched_dev loop_dev = {.size = sizeof(loop_dev), .run = loop_run, .spawn = loop_spawn};
 
 /* ---- a job ---------------------------------------------------------------------------------- */
 
@@ -149,9 +148,8 @@ static int ask_count(struct job *j, uint64_t *count)
 	if (!*count && !is_kernel(j))
 		return loom__fault(t, "it has neither an initial task nor a kernel");
 	if (*count > MOST_TASKS)
-		return loom__skip(
-		    t, "%llu initial tasks are too many for the suite; make the job smaller with --set",
-		    (unsigned long long)*count);
+		return loom__skip(t, "%llu initial tasks are too many for the suite; make the job smaller with --set",
+				  (unsigned long long)*count);
 	return 0;
 }
 
@@ -176,10 +174,8 @@ static int write_tasks(struct job *j)
 	const unsigned char *end = (const void *)(j->tasks + j->count);
 	for (size_t i = 0; i < GUARD * sizeof(*j->tasks); i++)
 		if (end[i] != 0x5c)
-			return loom__fault(
-			    t,
-			    "tasks() writes more than the %llu tasks that task_count() announced",
-			    (unsigned long long)j->count);
+			return loom__fault(t, "tasks() writes more than the %llu tasks that task_count() announced",
+					   (unsigned long long)j->count);
 	for (uint64_t i = 0; i < j->count; i++)
 		if (j->tasks[i].tag >= j->dev->count && !is_kernel(j))
 			return loom__fault(t,
@@ -216,21 +212,19 @@ static int meeting_wait(struct loom_ctx *c, enum loom_scope scope)
 	return loom_from_lane0(c, stopped) ? LOOM_EINTR : 0;
 }
 
-static const struct loom_barrier_dev meeting_dev = {.size = sizeof(meeting_dev),
-						    .wait = meeting_wait};
+static const struct loom_barrier_dev meeting_dev = {.size = sizeof(meeting_dev), .wait = meeting_wait};
 
 /* ---- open and close ---------------------------------------------------------------------------- */
 
 /* True for kinds of which the suite has no reference implementation. */
 static int needs_companions(struct loom__trial *t, const struct loom_workload_ops *ops)
 {
-	const char *what = LOOM_HAS(ops, channels)  ? "synchronisation"
-			   : LOOM_HAS(ops, wire)    ? "a network"
-			   : LOOM_HAS(ops, tenants) ? "services of the host"
-			   : LOOM_HAS(ops, barrier_scopes)  ? "a barrier"
-						    : NULL;
-	return what ? loom__skip(t, "it uses %s: validate it in a stack, with --with CONF", what)
-		    : 0;
+	const char *what = LOOM_HAS(ops, channels)         ? "synchronisation"
+			   : LOOM_HAS(ops, wire)           ? "a network"
+			   : LOOM_HAS(ops, tenants)        ? "services of the host"
+			   : LOOM_HAS(ops, barrier_scopes) ? "a barrier"
+							   : NULL;
+	return what ? loom__skip(t, "it uses %s: validate it in a stack, with --with CONF", what) : 0;
 }
 
 static int open_job(struct job *j, struct loom__trial *t, uint32_t workers, uint32_t lanes)
@@ -329,6 +323,7 @@ static int must_accept(struct job *j, const char *what)
 static int run_right(struct job *j, const char *what)
 {
 	LOOM__TRY(execute(j, 0));
+	LOOM__TRY(loom__stand_failed(&j->rig, 0)); /* explain() tells the cause, verify() only sees the result */
 	return must_accept(j, what);
 }
 
@@ -339,10 +334,9 @@ static int rejects(struct job *j, int *verdict)
 	int code = verify(j, &err);
 	*verdict = 0;
 	if (code && code != LOOM_EWRONG)
-		*verdict = loom__fault(
-		    loom__trial_of(&j->rig),
-		    "verify() answers a wrong result with %d (%s) in place of LOOM_EWRONG", code,
-		    loom_strerror(code));
+		*verdict = loom__fault(loom__trial_of(&j->rig),
+				       "verify() answers a wrong result with %d (%s) in place of LOOM_EWRONG", code,
+				       loom_strerror(code));
 	else if (code)
 		*verdict = loom__judge_error(loom__trial_of(&j->rig), "verify()", code, &err);
 	return code == LOOM_EWRONG;

@@ -166,9 +166,6 @@ static _Noreturn void become(struct start *s)
 	s->step = "cores";
 	if (p->cores && sched_setaffinity(0, p->cores_bytes, p->cores) && errno == EINVAL)
 		goto failed; /* EINVAL is an error; any other code is ignored, because a sandbox may refuse the call */
-	s->step = "folder";
-	if (p->folder && *p->folder && chdir(p->folder))
-		goto failed;
 	s->step = "streams";
 	if (dup2(p->in, 0) < 0 || dup2(p->out, 1) < 0 || dup2(p->err, 2) < 0 ||
 	    (p->answer && dup2(p->answer, CHILD_ANSWER) < 0))

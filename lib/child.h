@@ -46,7 +46,6 @@ struct child_program {
 	const char *path; /* NULL: the file that child_find() finds for argv[0] */
 	char *const *argv;
 	char *const *env;   /* NULL: the environment of this program */
-	const char *folder; /* NULL or "": the current folder */
 	int in, out, err;   /* the standard streams; each number is above CHILD_ANSWER, or already right */
 	int answer;         /* descriptor that the child gets as CHILD_ANSWER, as the only one above 2; 0: none */
 	const void *cores;  /* a cpu_set_t with the cores of the child; NULL: those of this thread */

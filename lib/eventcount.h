@@ -52,7 +52,7 @@ LOOM_FN int eventcount_has_waiters(const uint32_t *waiters)
 	return loom_load_relaxed_sys(waiters) != 0;
 }
 
-/* Wakes all waiters. The caller has changed the word, which is the condition. */
+/* Wakes all waiters, for which the condition is the word itself. The caller has changed it. */
 LOOM_FN void eventcount_notify(const struct loom_ctx *c, uint32_t *word, const uint32_t *waiters)
 {
 	if (eventcount_has_waiters(waiters))

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 
 /* Creates a thread as pthread_create() does, but returns ENOMEM if memory ran out. EAGAIN then means only that a limit
  * on threads was reached. */
@@ -13,6 +14,19 @@ static inline int thread_create(pthread_t *thread, void *(*main)(void *), void *
 	errno = 0;
 	int code = pthread_create(thread, NULL, main, arg);
 	return code == EAGAIN && errno == ENOMEM ? ENOMEM : code;
+}
+
+/* Returns main(arg). A part of this thread's stack becomes the stack of signal handlers, so that the program's handler
+ * can report that the rest of the stack has overflowed. A sanitizer has its own, which stays. */
+static inline void *thread_on_two_stacks(void *(*main)(void *), void *arg)
+{
+	char room[16384]; /* enough for the registers of any processor so far, of which AMX alone has 8 KiB */
+	stack_t own = {.ss_sp = room, .ss_size = sizeof(room)}, was;
+	int set = !sigaltstack(NULL, &was) && was.ss_flags & SS_DISABLE && !sigaltstack(&own, NULL);
+	void *result = main(arg);
+	if (set)
+		sigaltstack(&was, NULL);
+	return result;
 }
 
 struct thread_start {

@@ -13,6 +13,7 @@
 
 #include "facts/fair.h"
 #include "lib/random.h"
+#include "lib/thread.h"
 
 /* Workers must leave within this time after the stop flag is set. */
 #define GRACE_NS 3000000000ull
@@ -34,10 +35,13 @@ struct team {
 	pthread_cond_t ended;
 };
 
-static void *member_main(void *arg)
+static void *run_member(void *arg)
 {
 	struct team_member *m = arg;
 	struct team *team = m->team;
+	char name[16]; /* the kernel's limit. Debuggers, sanitizers and messages of a crash show it */
+	snprintf(name, sizeof(name), "dev:%u.w%u", m->c->device % 10, m->c->worker % 1000);
+	pthread_setname_np(m->id, name);
 	__atomic_add_fetch(&team->waiting, 1, __ATOMIC_ACQ_REL);
 	while (__atomic_load_n(&team->waiting, __ATOMIC_ACQUIRE) < team->count)
 		sched_yield();
@@ -51,6 +55,11 @@ static void *member_main(void *arg)
 	pthread_cond_signal(&team->ended);
 	pthread_mutex_unlock(&team->lock);
 	return NULL;
+}
+
+static void *member_main(void *arg)
+{
+	return thread_on_two_stacks(run_member, arg);
 }
 
 /* ---- the adversary --------------------------------------------------------------------------- */

@@ -96,10 +96,4 @@ else
 	rmdir "$group"
 fi
 
-# A warning reports huge pages that the kernel does not grant.
-if grep -q '\[never\]' /sys/kernel/mm/transparent_hugepage/shmem_enabled 2>/dev/null; then
-	expect 0 'huge_pages = try: the kernel gave none.*shmem_enabled' "$G" run conf/memset.ini --samples 1 \
-		--set transport.use=host \
-		--set transport.host.huge_pages=try
-fi
 finish

@@ -65,7 +65,7 @@ assert isinstance(d['quiet']['quiet'], bool) and d['command'][:2] == ['gpuloom',
 PY
 
 # Two openings of the same stack may differ. compare must not report this as an effect, except if it opens each stack only once.
-# Medians and changes must agree.
+# Each table has the same median of a variant, that of its samples.
 luck="$tmp/p.ini --vary run.title=a,b --set workload.planted.luck=5% --set workload.planted.turns=1 --metric seconds --spread 0"
 for seed in 1 2 3 4 5 6; do
 	"$G" compare $luck --seed $seed --samples-per-block 2 --json "$tmp/luck.json" --rewarm 0 --quiet || fail 'luck'
@@ -76,16 +76,34 @@ expect 0 'openings' python3 -c "import json; d = json.load(open('$tmp/luck.json'
 expect 0 'at least' python3 -c "import json; d = json.load(open('$tmp/luck.json'))['design']; assert d['openings'] == 12; print('at least')"
 expect 0 'all blocks share one opening' "$G" compare $luck --openings 1
 grep -qE 'FASTER|SLOWER' "$tmp/out" || fail 'one opening shows its luck as a difference'
-expect 0 '' "$G" compare $luck --openings 7 --blocks 21 --samples-per-block 2 --json "$tmp/luck.json"
-python3 - "$tmp/out" "$tmp/luck.json" <<'PY' || fail 'medians and changes of the table'
+expect 0 'medians are of all samples; changes compare within blocks' "$G" compare $luck --openings 7 --blocks 21 --samples-per-block 2 \
+	--json "$tmp/luck.json"
+"$G" report "$tmp/luck.json" >"$tmp/luck.md"
+python3 - "$tmp/out" "$tmp/luck.json" "$tmp/luck.md" <<'PY' || fail 'medians of the tables'
 import json, re, sys
 rows = [line for line in open(sys.argv[1]) if re.match(r'    [ab] ', line)]
-base, other = (float(re.search(r'(\d[\d.,]*) ms', r).group(1)) for r in rows)
-change = float(re.search(r'([+-][\d.]+) %', rows[1]).group(1))
-assert abs(other / base - 1 - change / 100) < 2e-3, rows
-c = json.load(open(sys.argv[2]))['comparisons'][0]
+d = json.load(open(sys.argv[2]))
+median = [v['result']['metrics']['seconds']['median'] for v in d['variants']]
+shown = [re.search(r'(\d[\d.,]*) [mu]s', r) for r in rows]
+assert all(abs(float(s.group(1)) * (1e-3 if 'ms' in s.group() else 1e-6) / m - 1) < 1e-3 for s, m in zip(shown, median)), (rows, median)
+assert all(s.group() in open(sys.argv[3]).read() for s in shown), rows
+c = d['comparisons'][0]
 assert len(c['ratios']) == 7 == c['blocks']
 PY
+
+# In a column there is one plot, in which no line crosses a text.
+expect 0 '' "$G" compare "$tmp/luck.json" --quiet --width column -o "$tmp/column.svg"
+python3 - "$tmp/column.svg" <<'PY' || fail 'the effects in a column'
+import re, sys
+svg = open(sys.argv[1]).read()
+assert 'width="84mm"' in svg and re.findall('aria-label="([^"]*)', svg) == ['Effects with 95 % intervals; right is better'], svg
+text = [float(y) for y in re.findall(r'<text class="(?:label|strong|note)[^>]* y="([\d.]+)"', svg)]
+line = [(float(a), float(b)) for a, b in re.findall(r'<line class="(?:one|grid)"[^>]* y1="([\d.]+)"[^>]* y2="([\d.]+)"', svg)]
+assert text and line and not [(y, l) for y in text for l in line if l[0] < y and y - 9 < l[1]], (text, line)
+PY
+expect 0 '' "$G" run "$tmp/p.ini" --samples 6 --quiet --json "$tmp/column.json"
+expect 0 '' "$G" report "$tmp/column.json" --width column -o "$tmp/column.svg"
+[ "$(grep -c aria-label "$tmp/column.svg")" -eq 1 ] && grep -q 'aria-label="Distribution' "$tmp/column.svg" || fail 'a run in a column'
 
 # On a terminal of 80 columns no line is longer, no line is broken within a word, and verdicts have a colour.
 cat >"$tmp/onpty.py" <<'PY'
@@ -272,7 +290,8 @@ expect 0 '' "$G" compare "$tmp/d1.json" "$tmp/d2.json" --quiet -o "$tmp/gate.md"
 grep -q '^- gate seconds: slower &gt; 5% .*\*\*holds\*\*' "$tmp/gate.md" || fail 'a rule that holds'
 expect 5 '' "$G" compare "$tmp/d1.json" "$tmp/d2.json" --quiet -o "$tmp/gate.md" -o "$tmp/gate.html" --fail-on '*: slower > 0.5%'
 grep -q '\*\*FAILED\*\*' "$tmp/gate.md" && grep -q 'Gate failed' "$tmp/gate.html" || fail 'a rule that fails'
-expect 0 'in seconds: .* [(]too few blocks for an interval' "$G" compare "$tmp/a.ini" "$tmp/b.ini" --spread 0 --blocks 2 --samples-per-block 2
+expect 0 'in seconds: .* [(]too few blocks[)]' "$G" compare "$tmp/a.ini" "$tmp/b.ini" --spread 0 --blocks 2 --samples-per-block 2
+grep -qE '^    b .* too few blocks ' "$tmp/out" || fail 'the table does not say why there is no interval'
 expect 0 '' "$G" compare "$tmp/a.ini" "$tmp/b.ini" $quick --blocks 4 --samples-per-block 2 --fail-on 'seconds: slower > 2%' \
 	-o "$tmp/gate.md" -o "$tmp/gate.html"
 grep -q '\*\*is undecided\*\*' "$tmp/gate.md" && grep -q 'with .--strict. it fails' "$tmp/gate.md" &&
@@ -477,14 +496,14 @@ for isolation in thread process; do
 	expect 124 'no end' "$G" run "$tmp/e.ini" $one --set run.timeout=300ms
 	expect 124 'exec: .*no end' "$G" run "$tmp/e.ini" $one --set workload.exec.timeout=200ms
 	exec_conf "$tmp/e.ini" "sleep $mark & sleep $mark & echo on"
-	expect 0 'wall_seconds' "$G" run "$tmp/e.ini" $one --set workload.exec.shell=yes
+	expect 0 'wall_seconds' "$G" run -v "$tmp/e.ini" $one --set workload.exec.shell=yes
 	exec_conf "$tmp/e.ini" 'echo oh no >&2; exit 3'
 	expect 3 'status 3.*oh no' "$G" run "$tmp/e.ini" $one --set workload.exec.shell=yes
 	expect 0 '' "$G" run "$tmp/e.ini" $one --set workload.exec.shell=yes --set workload.exec.expect_exit=3
 	exec_conf "$tmp/e.ini" 'kill -SEGV $$'
 	expect 1 'signal 11' "$G" run "$tmp/e.ini" $one --set workload.exec.shell=yes
 	exec_conf "$tmp/e.ini" "$tmp/timed 2 $tmp/ne"
-	expect 0 'rate +0.5 x/s' "$G" run "$tmp/e.ini" $one --set workload.exec.expect=rate=0.5
+	expect 0 'rate +0.5 x/s' "$G" run -v "$tmp/e.ini" $one --set workload.exec.expect=rate=0.5
 	expect 3 'rate = 0.5, expected is 0.6' "$G" run "$tmp/e.ini" $one --set workload.exec.expect=rate=0.6
 	expect 3 "did not print 'words'" "$G" run "$tmp/e.ini" $one --set workload.exec.expect=words=1
 	# A program may print more output than is kept, and may read its standard input.
@@ -492,7 +511,7 @@ for isolation in thread process; do
 		'echo }' >"$tmp/loud"
 	chmod +x "$tmp/loud"
 	exec_conf "$tmp/e.ini" "$tmp/loud"
-	expect 0 '500 ms' "$G" run "$tmp/e.ini" $one
+	expect 0 '500 ms' "$G" run -v "$tmp/e.ini" $one
 	if pgrep -f "^sleep $mark\$" >/dev/null; then
 		fail "a program was left behind ($isolation)"
 		pgrep -f "^sleep $mark\$" | xargs kill

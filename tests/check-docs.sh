@@ -51,6 +51,12 @@ count=$(words README.md)
 count=$(words README.md CONTRIBUTING.md $(ls docs/*.md docs/kinds/*.md | grep -vE '^docs/(measurements|papers)\.md$'))
 [ "$count" -gt "$readme" ] && [ "$count" -le "$all" ] ||
 	fail "the pages have $count words that are written by hand; at most $all: delete what another page or a command says"
+# A page begins with what the reader can do after it. Those of bench/keep and tools/papers are tables.
+for page in docs/*.md docs/kinds/*.md; do
+	case $page in docs/measurements.md | docs/papers.md) continue ;; esac
+	sed -n '2,${ /./{ p; q; }; }' "$page" | grep -q '^After ' ||
+		fail "$page: the first sentence does not say what the reader can do after it: After this page you can ..."
+done
 printf 'one two\n<!-- pages: x -->\nthree | four\n<!-- pages: end -->\n| five | -- |\n' >"$tmp/page.md"
 [ "$(words "$tmp/page.md")" = 3 ] || fail 'the count of words'
 # A conf rejects text behind the header of a section, so no example has such text.

@@ -88,7 +88,7 @@ expect 3 'status 3.*n\?' "$G" run "$tmp/r.ini" --samples 1 --json "$tmp/u.json"
 bad=$(printf '%s/n\366\302\233n.ini' "$tmp")
 cp "$tmp/e.ini" "$bad"
 printf '{"x\\u001b\\u009b\302\233\377": {"value": 1, "unit": "\303"}}\n' >"$tmp/output"
-expect 0 'x\?\?\?\?' "$G" run "$bad" --samples 1 --json "$tmp/v.json"
+expect 0 'x\?\?\?\?' "$G" run -v "$bad" --samples 1 --json "$tmp/v.json"
 expect 0 '' "$G" report "$tmp/v.json" -o "$tmp/v.html"
 expect 0 '' "$G" report "$tmp/v.json" -o "$tmp/v.report.json"
 python3 - "$tmp/u.json" "$tmp/v.json" "$tmp/v.html" "$tmp/v.report.json" "$tmp/out" <<'PY' || fail \
@@ -111,4 +111,14 @@ for path in sys.argv[1:]:
 PY
 "$G" run "$tmp/r.ini" --samples 1 2>&1 | LC_ALL=C grep -q "$(printf '[\033\233\366]')" &&
 	fail 'bytes of a program reach the terminal'
+# The axes of a Pareto front are logarithmic if points are far from each other: `a` has ticks at 5, 50 and so on, `b` at equal steps.
+for of in '1 2' '2000 3'; do
+	set -- $of
+	echo "{\"a\": {\"value\": $1, \"better\": \"less\"}, \"b\": {\"value\": $2, \"better\": \"less\"}}" >"$tmp/point-$1"
+done
+expect 0 '' "$G" sweep "$tmp/e.ini" --vary "workload.exec.command=cat $tmp/point-1,cat $tmp/point-2000" --samples 2 --quiet -o "$tmp/far.jsonl"
+expect 0 '' "$G" report "$tmp/far.jsonl" --pareto a,b --plot pareto -o "$tmp/far.svg"
+for tick in 5 50 500 2.2; do
+	grep -q ">$tick</text>" "$tmp/far.svg" || fail "a Pareto front has no tick at $tick"
+done
 finish

@@ -110,6 +110,47 @@ for ranks in 1 2 3; do
 done
 [ "$words" = 200000 ] ||
 	fail "wordcount says $words"
+# The lines of docs/embedding.md for MPI, in a program whose ranks meet at a barrier.
+if command -v mpicc >/dev/null && command -v mpirun >/dev/null; then
+	page=$OLDPWD/docs/embedding.md
+	{
+		printf '#include <gpuloom/gpuloom.h>\n#include <mpi.h>\n#include <stdio.h>\n'
+		sed -n '/^static int gather/,/^}/p' "$page"
+		cat <<-'END'
+		int main(int argc, char **argv)
+		{
+			static const char conf[] = "[run]\ndevices = cpu:0\n[device.cpu]\nworkers = 1\noversubscribe = yes\n[transport]\n"
+						   "use = host\n[scheduler]\nuse = mgws\n[termination]\nuse = counter\n[trigger]\nuse = peer\n";
+			MPI_Comm comm = MPI_COMM_WORLD;
+			struct loom_error err = {0};
+			struct loom_config *cfg;
+			struct loom_stack *stack = NULL;
+			int rank, number;
+			MPI_Init(&argc, &argv);
+			MPI_Comm_rank(comm, &rank);
+			MPI_Comm_size(comm, &number);
+			if (loom_config_create(&cfg, &err) || loom_config_load_text(cfg, "built in", conf, &err))
+				return puts(err.text), 1;
+		END
+		sed -n '/^	struct loom_ranks ranks = .*valid until/,/loom_stack_open(/p' "$page"
+		cat <<-'END'
+			if (!stack || loom_stack_barrier(stack, &err))
+				return puts(err.text), 1;
+			printf("rank %d of %d\n", rank, number);
+			loom_stack_close(stack);
+			loom_config_destroy(cfg);
+			return MPI_Finalize();
+		}
+		END
+	} >mpi.c
+	mpicc -Wall -Werror mpi.c -o mpi $(pkg-config --cflags --libs gpuloom) -Wl,-rpath,"$tmp/usr/lib" ||
+		fail 'docs/embedding.md: the lines for MPI do not compile'
+	for rank in 0 1; do
+		expect 0 "^rank $rank of 2\$" mpirun --allow-run-as-root --oversubscribe --bind-to none -n 2 ./mpi
+	done
+else
+	echo 'no mpicc and mpirun here (Debian: libopenmpi-dev, openmpi-bin): that part is left out'
+fi
 
 # Task functions as source text are compiled here, for CPUs. The message of a mistake names the file and the line.
 steps=$(awk 'BEGIN { for (i = 1; i <= 20000; i++) for (x = i; x != 1; n++) x = x % 2 ? 3 * x + 1 : x / 2; print n }')

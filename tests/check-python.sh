@@ -36,7 +36,18 @@ PYTHON
 			--target "$here/archive" "$here"/*.tar.gz >"$tmp/log" 2>&1 &&
 			[ -f "$here/archive/gpuloom/embed.py" ] && [ -f "$here/archive/gpuloom/py.typed" ] ||
 			{ fail "F17f: pip install of the source archive with $real"; cat "$tmp/log"; }
+		# In a venv, the wheel and the archive find the library beside the command in PATH, from any folder.
 		if "$python" -m venv "$here/venv" >/dev/null 2>&1; then
+			for package in "$here"/*.whl "$here"/*.tar.gz; do
+				"$here/venv/bin/pip" --quiet --disable-pip-version-check install --force-reinstall \
+					--no-index "$package" >"$tmp/log" 2>&1 &&
+					(cd / && unset GPULOOM GPULOOM_LIBRARY PYTHONPATH && PATH="$B:$PATH" CONF="$OLDPWD/conf/fib.ini" "$here/venv/bin/python" -c '
+import gpuloom, os
+with gpuloom.Stack(os.environ["CONF"], set={"workload.fib.n": 12}) as stack:
+    assert stack.run()["metrics"]["seconds"]
+print(gpuloom.__file__)') >"$tmp/out" 2>>"$tmp/log" && grep -q "^$here/venv/" "$tmp/out" ||
+					{ fail "pip install $package in a venv"; cat "$tmp/log"; }
+			done
 			"$here/venv/bin/pip" --quiet --disable-pip-version-check install \
 				--no-index -e "$here/python" >"$tmp/log" 2>&1 &&
 				(cd / && "$here/venv/bin/python" -c 'import gpuloom; print(gpuloom.__file__)') |

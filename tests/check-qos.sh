@@ -46,21 +46,21 @@ for app in bfs spmv sssp bpt xsbench; do
 	done
 	# The answers are the same in repeated runs beside a victim, with and without requests.
 	for isolation in thread process; do
-		expect 0 'victim_speed' "$G" run conf/qos/apps.ini --samples 2 --set run.warmup=0 $other \
+		expect 0 'victim_speed' "$G" run -v conf/qos/apps.ini --samples 2 --set run.warmup=0 $other \
 			--set workload.requests_app.app=$app --set workload.requests.size=1000 \
 			--set device.cpu.isolation=$isolation --set "workload.requests.victim=sleep 0.05"
 	done
 done
 
-expect 0 'victim_speed' "$G" run "$conf" --samples 2 --set run.warmup=0 $other \
+expect 0 'victim_speed' "$G" run -v "$conf" --samples 2 --set run.warmup=0 $other \
 	--set "$W.victim=sleep 0.1" --set $W.victim_cores=0 --set $W.pause=1ms
 expect 0 'requests_per_s' "$G" run "$conf" --samples 2 --set run.warmup=0 $other --set $W.duration=100ms
 # Tests the victims that have a name, the counters of a victim (or the reason why there are none), and samples without requests.
 for name in memory barrier; do
-	expect 0 'victim_speed' "$G" run "$conf" --samples 1 --set run.warmup=0 $other --set $W.victim=@$name --set $W.pause=1ms
+	expect 0 'victim_speed' "$G" run -v "$conf" --samples 1 --set run.warmup=0 $other --set $W.victim=@$name --set $W.pause=1ms
 done
 expect 2 "no victim '@memoy': there are @x264, .*@idle, and commands" "$G" run "$conf" --set $W.victim=@memoy
-"$G" run "$conf" --samples 1 --set run.warmup=0 $other --set $W.victim=@barrier --set workload.requests.victim_counters=yes \
+"$G" run -v "$conf" --samples 1 --set run.warmup=0 $other --set $W.victim=@barrier --set workload.requests.victim_counters=yes \
 	>"$tmp/out" 2>&1
 got=$?
 case $got in
@@ -68,7 +68,7 @@ case $got in
 4) grep -q 'victim_counters: this machine lets a process count no cache misses' "$tmp/out" || fail 'victim_counters: no reason' ;;
 *) fail "victim_counters: exit $got" ;;
 esac
-expect 0 'requesting' "$G" run "$conf" --samples 1 --set run.warmup=0 $other --set $W.duration=100ms \
+expect 0 'requesting' "$G" run -v "$conf" --samples 1 --set run.warmup=0 $other --set $W.duration=100ms \
 	--set workload.requests.silent=yes
 grep '^  requests' "$tmp/out" && fail 'silent = yes: there were requests'
 expect 2 'silent = yes needs a duration' "$G" run "$conf" --set workload.requests.silent=yes

@@ -64,6 +64,19 @@ print([w["rank"] for w in workers], sum(w["executed"][0] for w in workers))' "$t
 	fail 'the workers of three ranks are not all in the result'
 [ "$(count remote_stolen)" -gt 0 ] || fail 'no task went from rank to rank'
 
+# Each rank has some sequences of workload_ragged, of about as many tokens, or as many sequences. All together are one batch.
+for n in 1 2 3; do
+	for redraw in run sample; do
+		expect 0 '' "$G" run -n $n conf/ragged.ini --set run.devices=cpu:0 --set trigger.use=peer --set workload.ragged.sequences=17 \
+			--set workload.ragged.redraw=$redraw $own --samples 2 --set run.warmup=0 --json "$tmp/out.json" --quiet
+	done
+	[ $n != 1 ] || all=$(count tokens)
+	expect 0 '' "$G" run -n $n conf/ragged.ini --set run.devices=cpu:0 --set trigger.use=peer --set workload.ragged.sequences=17 \
+		$own --samples 1 --set run.warmup=0 --json "$tmp/out.json" --quiet
+	[ "$(count tokens)" -le $((all / n + all / 20)) ] || fail "one of $n ranks has $(count tokens) of $all tokens"
+done
+expect 2 '2 sequences are too few for 3 ranks' "$G" run -n 3 conf/ragged.ini --set trigger.use=peer --set workload.ragged.sequences=2
+
 # A job that cannot be shared is rejected with one message for all ranks.
 refused() { # arguments: PATTERN ARGUMENTS
 	pattern=$1

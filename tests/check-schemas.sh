@@ -103,7 +103,7 @@ python3 - "$tmp/options.json" <<'END' || fail 'an option has neither LOOM_OPT_TR
 import json, sys
 
 read_only = {  # files of which only the content is read, as data
-    "device_cpu.powercap", "workload_contains.path", "workload_experts.trace",
+    "device_cpu.powercap", "workload_contains.path", "workload_experts.trace", "workload_dispatch.trace",
     "workload_contains.index", "workload_makespan.trace", "workload_ragged.trace"}
 names = {  # words that select or describe something, and name no file
     "run.title": "shown in results",

@@ -107,7 +107,7 @@ case $plugins in *wic*)
 		done
 	done
 	# The paper's arrangement: the Monitors do the work.
-	expect 0 '^ *sync_monitor_ns +[0-9.,]+ ns' "$G" run conf/wic.ini --set run.workload=pattern --samples 1 \
+	expect 0 '^ *sync_monitor_ns +[0-9.,]+ ns' "$G" run -v conf/wic.ini --set run.workload=pattern --samples 1 \
 		--set sync.wic.eager=no --set sync.wic.activate=monitor --set sync.wic.mode=copy --set sync.wic.companions=2
 	# Messages with descriptors that the process may not have are an error with a cause.
 	case $isolations in *process*)

@@ -104,7 +104,7 @@ for provider in $providers; do
 	expect 0 verified "$G" run -n 2 conf/jacobi2d.ini --samples 1 --set workload.jacobi2d.n=40 \
 		--set workload.jacobi2d.sweeps=12 --set trigger.provider=$provider
 	expect 0 verified "$G" run -n 2 conf/allreduce.ini --samples 1 --set workload.allreduce.bytes=100KB \
-		--set trigger.use=counter --set trigger.provider=$provider --set trigger.wait=nap
+		--set trigger.use=gputn --set trigger.provider=$provider --set trigger.wait=nap
 	# These puts do not notify their target, so only the end of the sample shows their completion.
 	expect 0 verified "$G" run -n 3 conf/msgrate.ini --samples 10 --set trigger.use=proxy \
 		--set trigger.provider=$provider \

@@ -8,7 +8,7 @@ table='
 term_constructor abi.entry_pure descriptors
 term_exports abi.exports term_exports_helper
 term_row abi.rows share.a.field
-term_null life.destroy_null SIGSEGV
+term_null life.destroy_null SIGSEGV,.access.to.a.null.pointer.*in.term_null.so.at.offset
 term_leak life.create_destroy descriptors
 term_block_leak life.create_destroy blocks
 term_heap life.create_destroy memory stay
@@ -48,6 +48,8 @@ sched_full sched.tiny_queues lost|never.run
 sched_overrun sched.tiny_queues behind
 sched_no_join sched.joins of.a.join.did.not.run
 sched_anywhere sched.affinity affinity.excludes
+sched_misnames sched.affinity failed.the.run:.every.queue.is.full
+sched_refuses sched.tiny_queues has.not.failed.the.run
 sched_no_stop sched.stop stop.flag
 sched_weak sched.each_task_once ThreadSanitizer
 sched_uncounted stack.explored race:|too.early
@@ -105,6 +107,7 @@ sync_weak sync.wait_first ThreadSanitizer
 sync_short sync.publish_first wrong.byte
 sync_late sync.deadline deadline
 sync_no_stop sync.stop stop.flag
+sync_fails sync.wait_first failed.the.run:.every.queue.is.full
 sync_patient sync.full deadline
 sync_readers sync.many wrong.byte|lost.wake-up
 trigger_early trigger.threshold threshold
@@ -206,6 +209,18 @@ for so in "$B"/tests/broken/*.so; do
 	grep -q "^$name " "$tmp/table" || fail "$name.so is in no row of the table"
 done
 echo "$n broken plug-ins"
+# A crash is located: worker, file, and function with line if the file has them. An overflow of the stack has a name.
+case $B in *address* | *thread* | *undefined*) ;; *)
+	crashes=$B/tests/plugins/workload_crashes.so where='in workload_crashes.so at offset 0x[0-9a-f]+'
+	expect 5 "worker [0-9] of dev:[0-9] overflowed its stack .SIGSEGV., $where .deeper, workload_crashes.c:[0-9]+\)" \
+		"$G" validate "$crashes" --set way=stack --only workload.verify
+	expect 5 "in libc.*, called by ${where#in } .kernel, workload_crashes.c:[0-9]+\)" \
+		"$G" validate "$crashes" --set way=libc --only workload.verify ;;
+esac
+# The cause of a failed run is in the words of explain(). If tasks are lost, the message names the scheduler.
+expect 5 'raise .workload.fib. frames' "$G" validate workload_fib --set mode=join --set frames=1 --only workload.verify
+expect 3 'were run: sched_refuses has lost tasks' "$G" run conf/fib.ini --samples 1 --set run.warmup=0 \
+	--set scheduler.use="$B/tests/broken/sched_refuses.so" --set scheduler.refuses.queue=4
 
 for so in "$B"/plugins/*.so; do
 	name=$(basename "$so" .so)
@@ -259,6 +274,11 @@ expect 0 'verified' "$G" run conf/fib.ini "$tmp/device/device_fresh.ini" --sampl
 # The README's command also tests a perturbed copy and a copy for the thread sanitizer.
 make -s -C "$tmp/term" check GPULOOM="$G" $([ -n "$tsan" ] || echo TSAN=) >"$tmp/make" 2>&1 || { fail 'make check of a new plug-in'; cat "$tmp/make"; }
 # Plug-ins whose workers all change one word refuse devices that are not coherent.
+[ -z "$tsan" ] || { # tasks nest deeply in the workers of small queues, and the frames of this copy are large
+	make -s -C "$tmp/sched" races/sched_fresh.so || fail 'a copy for the thread sanitizer'
+	expect 0 '1 passed' env LD_PRELOAD="$tsan" "$G" validate "$tmp/sched/races/sched_fresh.so" --only sched.each_task_once \
+		--set queue=1
+}
 apart='--set transport.use=p2p --set transport.p2p.atomics=no --set workload.fib.n=10'
 expect 4 'sched_fresh: the devices are non-coherent' "$G" run conf/fib.ini $apart --set termination.use=tree \
 	--set scheduler.use="$tmp/sched/sched_fresh.so"
@@ -267,7 +287,7 @@ expect 4 'term_fresh: the devices are non-coherent' "$G" run conf/fib.ini $apart
 # A program with joins is verified with the scheduler of the template, also if its queue is full.
 expect 0 'verified' "$G" run conf/fib.ini --set workload.fib.mode=join --set workload.fib.n=15 \
 	--set scheduler.use="$tmp/sched/sched_fresh.so" --set scheduler.fresh.queue=2
-expect 0 'qos_fresh_served' "$G" run conf/qos/storm.ini "$tmp/qos/qos_fresh.ini" --samples 1 --set run.warmup=0
+expect 0 'qos_fresh_served' "$G" run -v conf/qos/storm.ini "$tmp/qos/qos_fresh.ini" --samples 1 --set run.warmup=0
 touch "$tmp/term/term_fresh.c"
 sed -i "s|wildcard [^)]*|wildcard $tmp/none|" "$tmp/term/Makefile"
 touch "$tmp/term/term_fresh.c"

@@ -205,6 +205,16 @@ class Timelines(unittest.TestCase):
         gpuloom.timeline("t.json", "t.svg")
         texts = [e.text for e in ElementTree.parse("t.svg").iter() if e.text]
         self.assertIn("cpu:1 worker 1", texts)
+        # Ticks are at round times, and the legend has only what occurs.
+        with open("t.json", "w") as f:
+            json.dump({"traceEvents": [{"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {"name": "worker 0"}},
+                                       {"ph": "X", "name": "busy", "cat": "busy", "pid": 1, "tid": 1, "ts": 0, "dur": 46930}]}, f)
+        for ends, ticks in ({}, [0, 10, 20, 30, 40]), ({"begin": 0.0101, "end": 0.0133}, [11, 12, 13]):
+            gpuloom.timeline("t.json", "t.svg", **ends)
+            texts = [e.text for e in ElementTree.parse("t.svg").iter() if e.text and e.text.strip()]
+            self.assertEqual([t for t in texts if t.endswith(" ms")], ["%g ms" % t for t in ticks])
+            self.assertIn("busy", texts)
+            self.assertNotIn("steal", texts)
         with open("t.json", "w") as f:
             f.write('{"traceEvents": []}')
         with self.assertRaisesRegex(ValueError, "t.json: nothing is in this timeline"):

@@ -32,8 +32,8 @@ __attribute__((no_sanitize("thread"))) static void ranks_read(struct loom_task *
 	}
 }
 
-/* Executes an RMA operation. An addition whose result is not wanted is delayed until the worker's next call, which may be one
- * without an operation. */
+/* Executes an RMA operation. An addition whose result is not wanted is executed at the worker's next call. With rma NULL the
+ * call only does this. */
 static int ranks_rma(struct loom_ctx *c, const struct loom_rma *rma, uint64_t *was)
 {
 	struct ranks_post *post = (struct ranks_post *)c->global[LOOM_TRIGGER] + c->worker;

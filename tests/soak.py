@@ -263,8 +263,7 @@ class Case:
         rng = self.rng
         likely = 1 if self.args.shared else 0.97
         self.ranks = rng.randint(2, 8) if self.args.shared else rng.choice([2, 2, 3, 4])
-        trigger = rng.choice(["peer", *(t for t in ("gputn", "gputn", "counter",
-                                                    "proxy") if t in self.schema.names["trigger"])])
+        trigger = rng.choice(["peer", *(t for t in ("gputn", "gputn", "proxy") if t in self.schema.names["trigger"])])
         for section, key, value in (("run", "tasks", "shared"), ("trigger", "use", trigger),
                                     ("termination", "use", rng.choice(["hcounter",
                                                                        "tree"])), ("scheduler", "use", "mgws"),

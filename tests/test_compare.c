@@ -509,4 +509,16 @@ TEST(table)
 		    "nothing to compare"); /* the smallest document */
 }
 
+/* On a busy machine CPU time is advised only if the variants differ in their work, because it contains polling. */
+TEST(advice)
+{
+#define BUSY(key)                                                                                                      \
+	"{\"schema\": \"gpuloom.compare/1\", \"design\": {\"complete\": 5}, \"variants\": [{\"name\": \"a\", \"varied\": "   \
+	"{\"" key "\": 1}, \"result\": {\"metrics\": {\"cpu_seconds\": {\"samples\": [1]}}}}, {\"name\": \"b\"}], "            \
+	"\"comparisons\": [{\"metric\": \"seconds\", \"baseline\": 0, \"variant\": 1, \"verdict\": \"INCONCLUSIVE\", "       \
+	"\"more_blocks\": 900}]}"
+	check_table(cJSON_Parse(BUSY("workload.exec.command")), "a machine as busy as now; judge CPU time");
+	check_table(cJSON_Parse(BUSY("scheduler.use")), "a machine as busy as now\n");
+}
+
 TEST_MAIN("compare", 120)

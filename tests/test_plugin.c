@@ -302,33 +302,6 @@ TEST(cut_short)
 	free(bytes);
 }
 
-/* The loader reads any bytes without a crash or an endless loop. In sanitizer builds, the accesses are checked, too. */
-TEST(damaged)
-{
-	char *path = in_folder("term_print.so"), *bytes, *copy;
-	uint64_t random = 88172645463325252u;
-	struct loom_manifest m;
-	size_t n;
-	fixture_bytes("bad_print", &bytes, &n);
-	copy = malloc(n);
-	const Elf64_Ehdr *h = (const Elf64_Ehdr *)(const void *)bytes;
-	for (int round = 0; round < 300; round++) {
-		memcpy(copy, bytes, n);
-		for (int k = 0; k < 8; k++) {
-			xorshift(&random);
-			/* Most changes are in the headers of the file, of its segments and of its sections. */
-			size_t from = k % 3 == 2 ? h->e_shoff : 16;
-			size_t span = k % 3 == 2 ? n - from : 1024;
-			copy[from + random % span] = (char)(random >> 40);
-		}
-		store(path, copy, n);
-		loom__manifest_read(path, &m, NULL);
-		CU_ASSERT_PTR_NOT_NULL(memchr(m.name, 0, sizeof(m.name)));
-	}
-	free(copy);
-	free(bytes);
-}
-
 TEST(missing_library)
 {
 	char *path = in_folder("term_abort.so"), *bytes, *at;

@@ -120,7 +120,7 @@ static const struct {
 	uint32_t part; /* a worker makes REQUESTS / part requests, fewer on slow paths */
 } paths[] = {
 	{{"split"}, {"class=other"}, 4},
-	{{"split", "coalesce"}, {"class=other mask=yes", "window=20us"}, 16},
+	{{"split", "coalesce", "budget"}, {"class=other", "window=20us", "limit=50%"}, 16}, /* budget masks interrupts */
 	{{"monolithic"}, {"class=other"}, 1},
 	{{"monolithic", "move"}, {"class=other notify=poll", NULL}, 16},
 	{{"monolithic", "coalesce"}, {"class=other worker=yes", "window=50us count=16"}, 16},

@@ -5,6 +5,7 @@
  * sender writes them before a fire, and again after its completion; the receiver reads them after the arrival. So an
  * order that is missing is a race. */
 #include <gpuloom/qos.h>
+#include <gpuloom/sched.h>
 #include <gpuloom/trigger.h>
 
 #include "races_gpu.h"
@@ -55,7 +56,6 @@ __attribute__((no_sanitize("thread"))) static uint64_t marked_get(const uint64_t
 
 #include "../plugins/trigger_common/nic/bell.h"
 #include "../plugins/trigger_common/nic/nic.dev.h"
-#include "../plugins/trigger_nic/trigger_counter.dev.h"
 #include "../plugins/trigger_nic/trigger_gds.dev.h"
 #include "../plugins/trigger_nic/trigger_gputn.dev.h"
 #include "../plugins/trigger_nic/trigger_hdn.dev.h"
@@ -282,14 +282,13 @@ static void peer_body(uint32_t i)
 /* ---- triggers with a NIC --------------------------------------------------------------------------------------- */
 
 enum { NET_ROUNDS = 3, NET_ENTRIES = 2, UNORDERED = 3, WITH, SHARED, NET_TAGS = 6, RECORDS = 8 };
-enum net_way { BY_FIFO, BY_PAGE, BY_RECORDS, BY_RING };
+enum net_way { BY_FIFO, BY_RECORDS, BY_RING };
 static struct net_memory {
 	struct nic_slot slot[NET_TAGS];
 	struct nic_arrival arrival[NET_TAGS];
 	struct nic_fifo fifo;
 	uint64_t words[2 * NET_ENTRIES];
 	struct nic_kernel_ends ends;
-	struct trigger_counter page[8];
 	struct proxy_entry table[4];
 	struct proxy_ring ring;
 	uint64_t descriptor[NET_ENTRIES * PROXY_WORDS];
@@ -322,7 +321,6 @@ static const struct net_trigger {
      NIC_LINK_MANY},
     {trigger_gputn_fire, trigger_gputn_boundary, trigger_gputn_completed, trigger_gputn_arrived, BY_FIFO,
      NIC_LINK_NONE},
-    {trigger_counter_fire, trigger_counter_deliver, trigger_counter_completed, trigger_counter_arrived, BY_PAGE, 0},
     {trigger_gds_fire, trigger_gds_boundary, trigger_gds_completed, trigger_gds_arrived, BY_FIFO, 0},
     {trigger_hdn_fire, trigger_hdn_boundary, trigger_hdn_completed, trigger_hdn_arrived, BY_RECORDS, 0},
     {trigger_proxy_fire, trigger_proxy_boundary, trigger_proxy_completed, trigger_proxy_arrived, BY_RING, 0},
@@ -359,9 +357,8 @@ static void net_begin(uint32_t which)
 	    .arrival_at = offsetof(struct net_memory, arrival),
 	    .fifo_at = offsetof(struct net_memory, fifo),
 	    .ends_at = offsetof(struct net_memory, ends),
-	    .extra_at =
-		net_trigger->way == BY_PAGE ? offsetof(struct net_memory, page) : offsetof(struct net_memory, table),
-	    .extra = net_trigger->way == BY_PAGE ? COUNT(net.page) : COUNT(net.table),
+	    .extra_at = offsetof(struct net_memory, table),
+	    .extra = COUNT(net.table),
 	    .link = net_trigger->link,
 	    .rma_at = offsetof(struct net_memory, bell)};
 	for (uint32_t w = 0; w < 2; w++)
@@ -402,14 +399,14 @@ static void net_worker(struct loom_ctx *c)
 			await(c, net_trigger->arrived, t, (int64_t)n);
 			wrong(net.inbox[t][n] != n);
 		}
-		if (c->lane == 0 && net_trigger->way == BY_PAGE) { /* gets a word, then adds without waiting */
-			wrong(trigger_counter_rma(c, &(struct loom_rma){.op = LOOM_NET_GET, .bytes = n}, &at));
+		if (c->lane == 0 && net_trigger->way == BY_RING) { /* gets a word, then adds without waiting */
+			wrong(trigger_proxy_rma(c, &(struct loom_rma){.op = LOOM_NET_GET, .bytes = n}, &at));
 			wrong(net.rma_word[c->worker] != n || at != n);
-			wrong(trigger_counter_rma(c, &(struct loom_rma){.op = LOOM_NET_ADD, .value = 1}, NULL));
+			wrong(trigger_proxy_rma(c, &(struct loom_rma){.op = LOOM_NET_ADD, .value = 1}, NULL));
 		}
 	}
-	if (c->lane == 0 && net_trigger->way == BY_PAGE)
-		wrong(trigger_counter_rma(c, &(struct loom_rma){.op = LOOM_NET_ADD}, &was) || was != NET_ROUNDS);
+	if (c->lane == 0 && net_trigger->way == BY_RING)
+		wrong(trigger_proxy_rma(c, &(struct loom_rma){.op = LOOM_NET_ADD}, &was) || was != NET_ROUNDS);
 }
 
 /* The NIC: counts the fires of a tag, reads the payload, delivers and completes. */
@@ -439,12 +436,8 @@ static void net_poll_fifo(void)
 	loom_store_release_sys(&net.fifo.tail, ++net.cursor);
 }
 
-static void net_poll_page(void)
+static void net_poll_rma(void)
 {
-	for (uint32_t tag = 1; tag <= 2; tag++) {
-		uint64_t value = loom_load_acquire_sys(&net.page[tag].value);
-		net_fired(tag, value - net.got[tag], 0, 0);
-	}
 	for (uint32_t w = 0; w < 2; w++) { /* as rma.c */
 		struct nic_rma *a = &net.rma[w];
 		uint32_t issued = loom_load_acquire_sys(&a->issued);
@@ -472,7 +465,7 @@ static void net_poll_records(void)
 }
 
 /* Takes a descriptor, and then changes the table's entry of tag 1, as trigger_proxy.c does after an operation. All
- * words of a version are its number. */
+ * words of the new entry have the number of its version, so a reader detects a mixture. */
 static void net_poll_ring(void)
 {
 	const uint64_t *d = &net.descriptor[(net.cursor & (NET_ENTRIES - 1)) * PROXY_WORDS];
@@ -494,7 +487,7 @@ static void net_poll_ring(void)
 
 static void net_body(uint32_t i)
 {
-	static void (*const poll[])(void) = {net_poll_fifo, net_poll_page, net_poll_records, net_poll_ring};
+	static void (*const poll[])(void) = {net_poll_fifo, net_poll_records, net_poll_ring};
 	if (i < 4) {
 		net_worker(&ctx[i]);
 		loom_fetch_add_relaxed_sys(&net.ended, 1u);
@@ -502,6 +495,7 @@ static void net_body(uint32_t i)
 	}
 	while (loom_load_relaxed_sys(&net.ended) < 4) {
 		poll[net_trigger->way]();
+		net_poll_rma();
 		loom__explore_pause();
 	}
 }
@@ -746,6 +740,90 @@ static void sum_body(uint32_t fiber)
 	}
 }
 
+/* ---- experts in parallel: two ranks of two workers --------------------------------------------------------------- */
+
+#include "../plugins/workloads/tasks/task.dev.h"
+#include "../plugins/workloads/tasks/tile.dev.h"
+
+#include "../plugins/workloads/tasks/workload_dispatch.dev.h"
+
+enum { ROW_RANKS = 2, ROW_WORKERS = 2, ROW_TOKENS = 2, ROW_TOP = 2, ROW_EXPERTS = 4, ROW_DIM = 16, ROW_ROUNDS = 2 };
+static struct row_memory {
+	struct dispatch head;
+	uint64_t base[ROW_RANKS], meet[ROW_RANKS * ROW_WORKERS], done[ROW_TOKENS * ROW_RANKS];
+	uint64_t note[ROW_RANKS * ROW_TOKENS][8];
+	uint64_t stamp[ROW_WORKERS][(ROW_ROUNDS + 1) * DISPATCH_STAMPS];
+	uint32_t choice[ROW_TOKENS][ROW_TOP];
+	uint16_t x[ROW_TOKENS][ROW_DIM] __attribute__((aligned(16))), factor[ROW_EXPERTS][ROW_DIM],
+	    in[ROW_RANKS * ROW_TOKENS][ROW_DIM], back[ROW_TOKENS * ROW_RANKS][ROW_DIM], out[2 * ROW_TOKENS][ROW_DIM];
+} row_memory[ROW_RANKS];
+
+/* Rank 0 has the experts 0 and 1. Rank 1 has one token, whose experts it has itself, so rank 0 gets two empty notes. */
+static const uint32_t row_choice[ROW_RANKS][ROW_TOKENS][ROW_TOP] = {{{0, 2}, {3, 1}}, {{3, 2}, {0, 0}}};
+
+static void row_begin(uint32_t unused)
+{
+	(void)unused;
+	memset(row_memory, 0, sizeof(row_memory));
+	for (uint32_t r = 0; r < ROW_RANKS; r++) {
+		struct row_memory *m = &row_memory[r];
+#define ROW_AT(what) .what##_at = offsetof(struct row_memory, what)
+		m->head = (struct dispatch){.rank = r, .ranks = ROW_RANKS, .own = r ? 1 : ROW_TOKENS, .most = ROW_TOKENS,
+					    .experts = ROW_EXPERTS, .top = ROW_TOP, .dim = ROW_DIM, .rounds = ROW_ROUNDS,
+					    .note_bytes = sizeof(m->note[0]), ROW_AT(base), ROW_AT(meet), ROW_AT(choice), ROW_AT(x),
+					    ROW_AT(factor), ROW_AT(note), ROW_AT(in), ROW_AT(done), ROW_AT(back), ROW_AT(out)};
+		memcpy(m->choice, row_choice[r], sizeof(m->choice));
+		for (uint32_t q = 0; q < ROW_RANKS; q++)
+			m->base[q] = (uint64_t)(uintptr_t)&row_memory[q];
+		for (uint32_t j = 0; j < ROW_DIM; j++) {
+			for (uint32_t t = 0; t < ROW_TOKENS; t++)
+				m->x[t][j] = (uint16_t)dispatch_round((float)(1 + r + t));
+			for (uint32_t e = 0; e < ROW_EXPERTS; e++)
+				m->factor[e][j] = (uint16_t)dispatch_round((float)(1 + e));
+		}
+	}
+	for (uint32_t i = 0; i < RACE_FIBERS; i++) {
+		struct row_memory *m = &row_memory[ctx[i].device % ROW_RANKS];
+		ctx[i].worker %= ROW_WORKERS;
+		ctx[i].workers = ROW_WORKERS;
+		ctx[i].global[LOOM_WORKLOAD] = m;
+		ctx[i].own[LOOM_WORKLOAD] = m->stamp[ctx[i].worker];
+	}
+}
+
+static void row_check(const struct dispatch *d, const struct row_memory *m, uint32_t token, uint32_t which)
+{
+	float sum = 0;
+	for (uint32_t k = 0; k < ROW_TOP; k++)
+		sum += dispatch_weight(d->rank, token, k) * (float)(1 + row_choice[d->rank][token][k]) * (float)(1 + d->rank + token);
+	for (uint32_t j = 0; j < ROW_DIM && token < d->own; j++)
+		wrong(m->out[which * ROW_TOKENS + token][j] != dispatch_round(sum));
+}
+
+/* The rounds, then the step. */
+static void row_body(uint32_t fiber)
+{
+	struct loom_ctx *c = &ctx[fiber];
+	struct row_memory *m = c->global[LOOM_WORKLOAD];
+	const struct dispatch *d = &m->head;
+	for (uint64_t round = 1; round <= ROW_ROUNDS; round++) {
+		wrong(!dispatch_one_round(c, d, round));
+		row_check(d, m, c->worker, 0);
+		loom_barrier_lanes(c);
+		for (uint32_t j = c->lane; j < ROW_DIM; j += c->lanes) /* overwritten, as another job would */
+			m->out[c->worker][j] = 0;
+	}
+	wrong(!dispatch_meet(c, d, 2 * ROW_ROUNDS + 1));
+	dispatch_send(c, d, ROW_ROUNDS + 1);
+	for (uint64_t i = c->worker; i < ROW_RANKS * ROW_TOKENS; i += ROW_WORKERS) {
+		struct loom_task task = {.param = {i}};
+		workload_dispatch_row(c, &task);
+	}
+	wrong(c->worker < d->own && !dispatch_combine(c, d, c->worker, ROW_ROUNDS + 1, 1));
+	loom_barrier_lanes(c);
+	row_check(d, m, c->worker, 1);
+}
+
 /* ---- schedules -------------------------------------------------------------------------------------------------- */
 
 static void comm_two(uint32_t lanes)
@@ -771,10 +849,9 @@ static const struct scene {
     {"peer", peer_begin, peer_body, 0, 9, PEER_LANES, 4, 8},
     {"gputn, many", net_begin, net_body, 0, 5, 2, 4, 4},
     {"gputn", net_begin, net_body, 1, 5, 2, 4, 4},
-    {"counter", net_begin, net_body, 2, 5, 2, 4, 4},
-    {"gds", net_begin, net_body, 3, 5, 2, 4, 4},
-    {"hdn", net_begin, net_body, 4, 5, 2, 4, 4},
-    {"proxy", net_begin, net_body, 5, 5, 2, 4, 4},
+    {"gds", net_begin, net_body, 2, 5, 2, 4, 4},
+    {"hdn", net_begin, net_body, 3, 5, 2, 4, 4},
+    {"proxy", net_begin, net_body, 4, 5, 2, 4, 4},
     {"qos", qos_begin, qos_body, 0, 3, 1, 2, 2},
     {"qos by count", qos_begin, qos_body, 1, 3, 1, 2, 2},
     {"last", last_begin, last_body, 0, 6, 1, 2, 6},
@@ -782,6 +859,7 @@ static const struct scene {
     {"oneshot", sum_begin, sum_body, LOOM_ALLREDUCE_ONESHOT, 8, 2, 4, 8},
     {"twoshot", sum_begin, sum_body, LOOM_ALLREDUCE_TWOSHOT, 8, 2, 4, 8},
     {"pull", sum_begin, sum_body, LOOM_ALLREDUCE_PULL, 8, 2, 4, 8},
+    {"dispatch", row_begin, row_body, 0, 8, 2, 4, 8},
     {"collectives, two ranks", comm_two, comm_body, 1, 2, 1, 1, 2},
     {"collectives, two lanes", comm_two, comm_body, 2, 4, 2, 2, 4},
     {"collectives, three ranks", comm_three, comm_body, 2, 6, 2, 2, 6},

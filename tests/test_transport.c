@@ -82,7 +82,6 @@ TEST(host_layout)
 {
 	static const int32_t home[] = {-1, -1, -1, -1, -1, -1, -1, -1};
 	placed("transport_host", "", home);
-	placed("transport_host", "huge_pages=try node=0", home);
 }
 
 TEST(p2p_layout)
@@ -91,7 +90,7 @@ TEST(p2p_layout)
 	static const int32_t host[] = {-1, 0, -1, -1, -1, -1, -1, 0};
 	static const int32_t host_and_tasks[] = {-1, 0, -1, -1, -1, -1, -1, -1};
 	placed("transport_p2p", "", owner);
-	placed("transport_p2p", "placement=host huge_pages=try", host);
+	placed("transport_p2p", "placement=host", host);
 	placed("transport_p2p", "placement=host tasks=host", host_and_tasks);
 }
 

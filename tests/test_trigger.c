@@ -6,11 +6,10 @@
 
 #include <unistd.h>
 
-static const char *const plugins[] = {"trigger_gputn", "trigger_counter", "trigger_hdn",
-				      "trigger_gds",   "trigger_proxy",   "trigger_peer"};
+static const char *const plugins[] = {"trigger_gputn", "trigger_hdn", "trigger_gds", "trigger_proxy", "trigger_peer"};
 static const char *const providers[] = {"shm", "tcp", "net", "sockets"};
 #define PLUGINS (sizeof(plugins) / sizeof(*plugins))
-enum { COUNTER = 1, PEER = 5 }; /* indices into `plugins`; PEER uses no provider */
+enum { PEER = 4 }; /* indices into `plugins`; PEER uses no provider */
 #define PROVIDERS (sizeof(providers) / sizeof(*providers))
 
 static void each(const char *settings, void (*body)(struct trig *t))
@@ -403,7 +402,7 @@ static void *produce(void *arg)
 TEST(producers)
 {
 	static const char *const settings[] = {"fifo=2", "fifo=64", "fifo=4 wait=nap polls=1"};
-	static const size_t which[] = {0, COUNTER, PEER};
+	static const size_t which[] = {0, PEER};
 	for (size_t s = 0; s < sizeof(settings) / sizeof(*settings); s++)
 		for (size_t i = 0; i < sizeof(which) / sizeof(*which); i++) {
 			struct trig t;

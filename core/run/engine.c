@@ -27,12 +27,12 @@ static int init_policies(struct loom_stack *s, struct loom_error *err)
 	return rc ? rc : loom__images_copy(s, 1, err); /* after loom__wire(), whose posts may be in an image */
 }
 
-/* Returns 1 if the workload has a kernel. Such a workload has no tasks, so the selected scheduler takes no part. */
+/* Returns 1 if the workload has a kernel and no task functions. Then the selected scheduler takes no part. */
 static int runs_kernel(const struct loom_stack *s)
 {
 	const struct loom_plugin *w = s->selected[LOOM_WORKLOAD];
 	const struct loom_workload_dev *dev = w ? w->dev->cpu : NULL;
-	return LOOM_HAS(dev, kernel) != 0;
+	return LOOM_HAS(dev, kernel) && !dev->count;
 }
 
 /* Adds up the counters of n workers. For times of day, takes the latest one. */
@@ -59,11 +59,13 @@ static int check_counters(const struct loom_stack *s, const struct loom_counters
 	uint64_t made = s->layout.initial_tasks + sum->spawned;
 	if (!s->selected[LOOM_SCHED] || runs_kernel(s))
 		return 0;
+	const char *name = s->selected[LOOM_SCHED]->name,
+		   *how = sum->executed > made ? "run tasks twice" : "lost tasks, or the detector has ended the run too early";
 	if (sum->executed != made)
-		return LOOM__FAIL(err, LOOM_EWRONG, "%llu tasks were created, but %llu were run",
-				  (unsigned long long)made, (unsigned long long)sum->executed);
+		return LOOM__FAIL(err, LOOM_EWRONG, "%llu tasks were created, but %llu were run: %s has %s",
+				  (unsigned long long)made, (unsigned long long)sum->executed, name, how);
 	if (sum->stolen_in != sum->stolen_out)
-		return LOOM__FAIL(err, LOOM_EWRONG, "%llu tasks were stolen, but %llu were given",
+		return LOOM__FAIL(err, LOOM_EWRONG, "%s: %llu tasks were stolen, but %llu were given", name,
 				  (unsigned long long)sum->stolen_in, (unsigned long long)sum->stolen_out);
 	return 0;
 }

@@ -356,9 +356,7 @@ static void fill_choice(struct planner *p, struct loom__choice *c)
 		check_choice(p, c, sections);
 }
 
-/* Returns the kinds of plug-ins that the workload needs, as bits. Without a workload, returns the kinds that the tasks
- * of the program need. */
-static uint32_t needs_of(const struct loom_plugin *workload)
+uint32_t loom__plan_needs(const struct loom_plugin *workload)
 {
 	const struct loom_workload_ops *ops = workload ? workload->ops : NULL;
 	const struct loom_workload_dev *dev = workload ? workload->dev->cpu : NULL;
@@ -454,7 +452,7 @@ int loom__plan_create(struct loom_config *cfg, const struct loom__plan_hooks *ho
 	const struct loom__choice *w = loom__plan_get(plan, LOOM_WORKLOAD);
 	/* also 1 if the named workload is unusable, which was reported */
 	int named = plan->run.workload && *plan->run.workload;
-	uint32_t needs = w || !named ? needs_of(w ? w->plugin : NULL) : 1u << LOOM_TRANSPORT;
+	uint32_t needs = w || !named ? loom__plan_needs(w ? w->plugin : NULL) : 1u << LOOM_TRANSPORT;
 	for (unsigned kind = 1; kind < LOOM_KINDS; kind++)
 		if (needs & 1u << kind)
 			need(&p, w ? w->plugin : NULL, kind);

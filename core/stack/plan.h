@@ -57,6 +57,8 @@ struct loom__plan_hooks {
 int loom__plan_create(struct loom_config *cfg, const struct loom__plan_hooks *hooks,
 		      struct loom__plan *plan, struct loom__diag *diag);
 void loom__plan_free(struct loom__plan *plan);
+/* Returns the kinds of plug-ins that a workload needs, as bits; of NULL: those that the tasks of a program need. */
+uint32_t loom__plan_needs(const struct loom_plugin *workload);
 
 /* Returns the first choice of a kind, or NULL. */
 const struct loom__choice *loom__plan_get(const struct loom__plan *plan, enum loom_kind kind);

@@ -145,7 +145,6 @@ static void add_comparison(cJSON *list, const struct pair *p, double p_holm, siz
 	else
 		loom__json_add_null(o, "more_blocks");
 	loom__json_add_number(o, "margin", margin);
-	add_interval(loom__json_add_object(o, "shift"), &p->c.shift, p->known);
 	notes = loom__json_add_array(o, "notes");
 	if (*p->note)
 		loom__json_append_text(notes, p->note);

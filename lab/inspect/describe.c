@@ -9,6 +9,7 @@
 
 #include "config/config.h"
 #include "plugin/identity.h"
+#include "stack/plan.h"
 #include "facts/must.h"
 #include "facts/text.h"
 
@@ -26,10 +27,9 @@ static const struct {
 
 static void type_name(const struct loom_opt *o, char out[8])
 {
-	const char *name = types[o->type].name;
 	size_t i = 0;
-	for (; i < 7 && name[i]; i++)
-		out[i] = (char)tolower((unsigned char)name[i]);
+	for (const char *c = types[o->type].name; *c && i < 7; c++)
+		out[i++] = (char)tolower((unsigned char)*c);
 	out[i] = 0;
 }
 
@@ -68,22 +68,10 @@ static const char *gpu_source(const struct loom_plugin *p)
 		       : NULL;
 }
 
-static int has_cpu_code(const struct loom_plugin *p)
-{
-	return LOOM_HAS(p->dev, cpu);
-}
-
 static const char *where_it_runs(const struct loom_plugin *p)
 {
-	return has_cpu_code(p) && gpu_source(p) ? "CPU and GPU"
-	       : has_cpu_code(p)                ? "CPU only"
-	       : gpu_source(p)                  ? "GPU only"
-						: "the host only";
-}
-
-static int has_options(const struct loom_plugin *p)
-{
-	return p->opts && p->opts[0].name;
+	int cpu = LOOM_HAS(p->dev, cpu), gpu = gpu_source(p) != NULL;
+	return cpu && gpu ? "CPU and GPU" : cpu ? "CPU only" : gpu ? "GPU only" : "the host only";
 }
 
 static int is_of(const struct loom_opt *o, const char *section)
@@ -91,12 +79,11 @@ static int is_of(const struct loom_opt *o, const char *section)
 	return section ? o->section && !strcmp(o->section, section) : !o->section;
 }
 
-/* Lists the sections that the plug-in's options belong to, each once. The first entry is NULL, for the plug-in's own
- * section. The other entries are sections that it shares with other plug-ins. Returns the number of entries. */
+/* Lists the sections that the plug-in's options belong to, each once. NULL stands for the plug-in's own section; the
+ * others are shared with other plug-ins. Returns the number of entries. */
 static size_t sections_of(const struct loom_plugin *p, const char *section[8])
 {
-	size_t n = 1;
-	section[0] = NULL;
+	size_t n = 0;
 	for (const struct loom_opt *o = p->opts; o && o->name; o++) {
 		size_t i = 0;
 		while (i < n && !is_of(o, section[i]))
@@ -104,14 +91,6 @@ static size_t sections_of(const struct loom_plugin *p, const char *section[8])
 		if (i == n && n < 8)
 			section[n++] = o->section;
 	}
-	return n;
-}
-
-static size_t count_of(const struct loom_plugin *p, const char *section)
-{
-	size_t n = 0;
-	for (const struct loom_opt *o = p->opts; o && o->name; o++)
-		n += (size_t)is_of(o, section);
 	return n;
 }
 
@@ -154,44 +133,56 @@ static void add_option_text(struct loom__text *t, const struct loom_opt *o)
 	loom__text_free(&allowed);
 }
 
+/* Appends the options of one section with their defaults, as lines of a conf. */
+static void add_rows(struct loom__text *t, const struct loom_plugin *p, const char *section)
+{
+	for (const struct loom_opt *o = p->opts; o->name; o++)
+		if (is_of(o, section) && !(o->flags & LOOM_OPT_DEPRECATED)) {
+			int empty = o->dflt && !o->dflt[0];
+			const char *value = o->dflt ? o->dflt : "...    ; required";
+			add(t, "%s%s =%s%s\n", empty ? ";" : "", o->name, empty ? "" : " ", value);
+		}
+}
+
+/* Plug-ins for the kinds that a workload needs. */
+static const char *const usual[LOOM_KINDS] = {
+    [LOOM_TRANSPORT] = "host", [LOOM_SCHED] = "mgws",  [LOOM_TERM] = "counter",  [LOOM_SYNC] = "poll",
+    [LOOM_BARRIER] = "auto",   [LOOM_TRIGGER] = "peer", [LOOM_QOS] = "monolithic"};
+
 void loom__describe_text(const struct loom_plugin *p, const char *path, int by_path, struct loom__text *out)
 {
 	const char *section = loom__kind_section(p->kind), *name = loom__plugin_short(p);
-	add(out,
-	    "%s.%s %s\n  %s\n\n  kind      %s\n  licence   %s\n"
-	    "  ABI       %u\n"
-	    "  file      %s\n  runs on   %s\n",
-	    section, name, p->version, p->summary, section, p->license, (unsigned)p->abi, path,
-	    where_it_runs(p));
+	add(out, "%s.%s %s\n  %s\n\n  kind      %s\n  licence   %s\n  ABI       %u\n  file      %s\n  runs on   %s\n",
+	    section, name, p->version, p->summary, section, p->license, (unsigned)p->abi, path, where_it_runs(p));
 	if (gpu_source(p))
 		add(out, "  source    %s\n", gpu_source(p));
 	const char *of[8];
 	size_t n = sections_of(p, of);
-	if (!has_options(p))
+	if (!n)
 		loom__text_add(out, "\nIt has no options.\n");
 	for (size_t i = 0; i < n; i++) {
-		if (!count_of(p, of[i]))
-			continue;
 		add(out, of[i] ? "\nOptions of [%s], which it shares with other plug-ins, with their defaults:\n" :
 		    "\nOptions, with their defaults:\n", of[i]);
 		for (const struct loom_opt *o = p->opts; o && o->name; o++)
 			if (is_of(o, of[i]))
 				add_option_text(out, o);
 	}
-	loom__text_add(out, "\nTo use it:\n\n");
+	add(out, p->kind == LOOM_WORKLOAD ? "\nA conf that runs it:\n\n" : "\nTo use it:\n\n");
 	add_use(out, p, by_path ? path : name);
-	for (size_t i = 0; i < n; i++) {
-		if (count_of(p, of[i]) && !of[i])
-			add(out, "[%s.%s]\n", section, name);
-		else if (count_of(p, of[i]) && strcmp(of[i], section))
-			add(out, "[%s]\n", of[i]);
-		for (const struct loom_opt *o = p->opts; o && o->name; o++)
-			if (is_of(o, of[i]) && !(o->flags & LOOM_OPT_DEPRECATED)) {
-				int empty = o->dflt && !o->dflt[0];
-				add(out, "%s%s =%s%s\n", empty ? ";" : "", o->name, empty ? "" : " ",
-				    o->dflt ? o->dflt : "...");
-			}
-	}
+	if (p->kind == LOOM_WORKLOAD)
+		loom__text_add(out, "devices = cpu:0\n");
+	/* add_use() has begun the section of the kind, so its options come first. */
+	for (size_t i = 0; i < n; i++)
+		if (of[i] && !strcmp(of[i], section))
+			add_rows(out, p, of[i]);
+	for (size_t i = 0; i < n; i++)
+		if (!of[i] || strcmp(of[i], section)) {
+			add(out, of[i] ? "[%s]\n" : "[%s.%s]\n", of[i] ? of[i] : section, name);
+			add_rows(out, p, of[i]);
+		}
+	for (int k = 0; p->kind == LOOM_WORKLOAD && k < LOOM_KINDS; k++)
+		if (loom__plan_needs(p) >> k & 1)
+			add(out, "[%s]\nuse = %s\n", loom__kind_section(k), usual[k]);
 }
 
 /* ---- Markdown ------------------------------------------------------------------------------- */
@@ -239,17 +230,17 @@ void loom__describe_markdown(const struct loom_plugin *p, struct loom__text *out
 	    where_it_runs(p));
 	add_use(out, p, name);
 	loom__text_add(out, "```\n");
-	if (!has_options(p)) {
-		loom__text_add(out, "\nIt has no options.\n");
-		return;
-	}
-	snprintf(section, sizeof(section), "%s.%s", kind, name);
-	if (count_of(p, NULL))
-		loom__describe_rows_markdown(section, p->opts, NULL, out);
 	const char *of[8];
-	for (size_t i = 1, n = sections_of(p, of); i < n; i++)
-		add(out, "\nIt has the %soptions of `[%s]`%s.\n", count_of(p, of[i]) > 1 ? "shared " : "", of[i],
-		    count_of(p, NULL) ? ", too" : "");
+	size_t n = sections_of(p, of);
+	if (!n)
+		loom__text_add(out, "\nIt has no options.\n");
+	snprintf(section, sizeof(section), "%s.%s", kind, name);
+	for (size_t i = 0; i < n; i++)
+		if (!of[i])
+			loom__describe_rows_markdown(section, p->opts, NULL, out);
+	for (size_t i = 0; i < n; i++)
+		if (of[i])
+			add(out, "\nIt has the shared options of `[%s]`%s.\n", of[i], n > 1 ? ", too" : "");
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
@@ -297,7 +288,7 @@ cJSON *loom__describe_row_json(const struct loom_opt *o)
 static void put_device_code(cJSON *object, const struct loom_plugin *p)
 {
 	cJSON *code = loom__json_add_object(object, "device_code");
-	loom__json_add_bool(code, "cpu", has_cpu_code(p));
+	loom__json_add_bool(code, "cpu", LOOM_HAS(p->dev, cpu));
 	put(code, "gpu_source", gpu_source(p));
 }
 

@@ -114,6 +114,9 @@ static void *main_of_rank(void *arg)
 {
 	struct thread_rank *me = arg;
 	struct loom_error err = {0};
+	char name[16]; /* as debuggers and messages of a crash show it */
+	snprintf(name, sizeof(name), "rank %u", me->ranks.rank);
+	pthread_setname_np(pthread_self(), name);
 	int code = me->all->run(me->all->arg, &me->ranks, &err);
 	leave(me->all, me->ranks.rank, code, &err);
 	return NULL;

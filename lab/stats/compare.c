@@ -51,15 +51,12 @@ int loom__stats_compare(const double *a, const double *b, size_t n, double level
 	if (rc)
 		return rc;
 	rc = loom__stats_signed_rank(d, n, &c.test);
-	if (!rc)
-		rc = loom__stats_shift_paired(d, n, level, &c.shift);
 	loom__stats_sort(d, n);
 	if (!rc)
 		rc = loom__stats_quantile_ci(d, n, 0.5, level, &c.ratio);
 	if (!rc) {
 		c.spread = spread_of(d, n);
 		to_ratio(&c.ratio);
-		to_ratio(&c.shift);
 		*out = c;
 	}
 	free(d);
@@ -84,7 +81,6 @@ int loom__stats_compare_unpaired(const double *a, size_t n, const double *b, siz
 		rc = loom__stats_shift(log_a, n, log_b, m, level, &c.ratio);
 	if (!rc) {
 		to_ratio(&c.ratio);
-		c.shift = c.ratio;
 		*out = c;
 	}
 	free(log_a);

@@ -53,18 +53,6 @@ double loom__stats_signed_p(const unsigned *rank2, size_t n, unsigned w2)
 	return fmin(1, ldexp((double)sum, 1 - (int)n));
 }
 
-size_t loom__stats_signed_rank_of(size_t n, double tail, double *below)
-{
-	uint64_t ways[SIGNED_HALF + 1] = {1}, sum = 0;
-	unsigned most = (unsigned)(n * (n + 1) / 4), k = 0;
-	for (unsigned r = 1; r <= n; r++)
-		add_rank(ways, most, r);
-	while (k <= most && ldexp((double)(sum + ways[k]), -(int)n) <= tail)
-		sum += ways[k++];
-	*below = ldexp((double)sum, -(int)n);
-	return k;
-}
-
 /* Computes ways[u] for u <= most. These numbers are the coefficients of the product of (1 - x^(m+i)) / (1 - x^i), i =
  * 1..n. Multiplying and dividing by (1 - x^k) need no second array, and all values stay integers. Returns the sum of
  * all coefficients. */

@@ -12,7 +12,6 @@
 struct sums {
 	const double *a, *b; /* both sorted in ascending order */
 	size_t n, m;
-	int walsh; /* 1: a and b are the same array, and only pairs with i <= j count */
 };
 
 /* Maps a double to an integer that sorts in the same order. from_key() is the inverse. */
@@ -33,14 +32,13 @@ static double from_key(uint64_t key)
 
 static size_t count_to(const struct sums *s, double v)
 {
-	size_t count = 0, diagonal = 0;
+	size_t count = 0;
 	for (size_t i = 0, j = s->m; i < s->n; i++) {
 		while (j && s->a[i] + s->b[j - 1] > v)
 			j--;
 		count += j;
-		diagonal += s->walsh && s->a[i] + s->a[i] <= v;
 	}
-	return s->walsh ? (count + diagonal) / 2 : count;
+	return count;
 }
 
 /* Returns the k-th smallest sum; k = 1 is the smallest. */
@@ -91,24 +89,6 @@ static double tail_of(double level)
 	return (1 - level) / 2 * (1 + 1e-11);
 }
 
-int loom__stats_shift_paired(const double *d, size_t n, double level, struct loom__stats_interval *out)
-{
-	double *sorted, below, N = (double)n;
-	if (!(level > 0 && level < 1))
-		return LOOM_EINVAL;
-	int rc = loom__stats_sorted(d, n, &sorted);
-	if (rc)
-		return rc;
-	for (size_t i = 0; i < n; i++)
-		sorted[i] /= 2; /* halved, so that a sum of two is their average */
-	size_t k = n <= LOOM__STATS_SIGNED_MAX
-		       ? loom__stats_signed_rank_of(n, tail_of(level), &below)
-		       : normal_rank(N * (N + 1) / 4, N * (N + 1) * (2 * N + 1) / 24, tail_of(level), &below);
-	fill(&(struct sums){sorted, sorted, n, n, 1}, n * (n + 1) / 2, k, below, out);
-	free(sorted);
-	return 0;
-}
-
 int loom__stats_shift(const double *a, size_t n, const double *b, size_t m, double level,
 		      struct loom__stats_interval *out)
 {
@@ -129,7 +109,7 @@ int loom__stats_shift(const double *a, size_t n, const double *b, size_t m, doub
 	size_t k = n <= LOOM__STATS_RANKSUM_MAX && m <= LOOM__STATS_RANKSUM_MAX
 		       ? loom__stats_ranksum_rank_of(n, m, tail_of(level), &below)
 		       : normal_rank(nm / 2, nm * (double)(n + m + 1) / 12, tail_of(level), &below);
-	fill(&(struct sums){plus, minus, m, n, 0}, n * m, k, below, out);
+	fill(&(struct sums){plus, minus, m, n}, n * m, k, below, out);
 	free(minus);
 	free(plus);
 	return 0;

@@ -68,12 +68,9 @@ double loom__stats_binomial(size_t n, size_t k, double q);
  * positive differences. The function counts all 2^n sign assignments, in integers, so n <= LOOM__STATS_SIGNED_MAX. */
 enum { LOOM__STATS_SIGNED_MAX = 60 };
 double loom__stats_signed_p(const unsigned *rank2, size_t n, unsigned w2);
-/* W is the signed-rank sum of n values without ties. Returns the largest k with P(W < k) <= tail, and sets *below to
- * this P(W < k). */
-size_t loom__stats_signed_rank_of(size_t n, double tail, double *below);
-/* The counterparts of the two functions above for Mann-Whitney's U without ties: they return the two-sided p of u, and
- * the largest rank k. Both use coefficients of the Gaussian binomial in 128-bit integers (Mann and Whitney 1947), so n,
- * m <= LOOM__STATS_RANKSUM_MAX. */
+/* For Mann-Whitney's U without ties: the two-sided p of u, and the largest k with P(U < k) <= tail, which *below gets.
+ * Both use coefficients of the Gaussian binomial in 128-bit integers (Mann and Whitney 1947), so n, m <=
+ * LOOM__STATS_RANKSUM_MAX. */
 enum { LOOM__STATS_RANKSUM_MAX = 50 };
 double loom__stats_ranksum_p(size_t n, size_t m, size_t u);
 size_t loom__stats_ranksum_rank_of(size_t n, size_t m, double tail, double *below);
@@ -96,12 +93,6 @@ int loom__stats_ranksum(const double *a, size_t n, const double *b, size_t m, st
 
 /* ---- Hodges-Lehmann shifts (shift.c) ----------------------------------------------------------*/
 
-/* Computes the median of the n (n + 1) / 2 averages (d_i + d_j) / 2, i <= j (Hodges and Lehmann 1963). The interval
- * comes from inverting the signed-rank test (Tukey 1949). It is exact if n <= 60 and d is symmetric about its centre.
- * If n > 60, it uses the normal approximation. At 95 % both ends are open if n < 6. The interval is narrower than an
- * interval for the median of d unless the tails are heavy. Like loom__stats_shift(), takes O(n log n) time and O(n)
- * memory. */
-int loom__stats_shift_paired(const double *d, size_t n, double level, struct loom__stats_interval *out);
 /* Computes the median of the n m differences b_j - a_i. The interval comes from inverting Mann-Whitney's test (Bauer
  * 1972). It is exact if n, m <= 50, and conservative if there are ties; above 50 it uses the normal approximation. */
 int loom__stats_shift(const double *a, size_t n, const double *b, size_t m, double level,
@@ -130,8 +121,7 @@ struct loom__stats_comparison {
 	int paired;
 	struct loom__stats_interval ratio; /* B / A; an open end is 0 or INFINITY */
 	struct loom__stats_test test;
-	struct loom__stats_interval shift; /* Hodges-Lehmann shift as a ratio, for information only */
-	double spread;                     /* robust standard deviation of ln(B_i / A_i); 0: not paired */
+	double spread; /* robust standard deviation of ln(B_i / A_i); 0: not paired */
 };
 
 /* Compares two variants by blocks. a[i] and b[i], both > 0, are their values in block i, and d_i = ln(b_i / a_i). ratio

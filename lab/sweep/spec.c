@@ -47,7 +47,8 @@ const struct loom_opt loom__sweep_rows[] = {
 			 "An option over whose values lines, bars and heat show the geometric mean; that of x adds a value "
 			 "'geomean'."),
 	LOOM_OPT(struct loom__sweep_opts, width, LOOM_OPT_ENUM, "page",
-			 "The width of an SVG, PNG or PDF: page, with title and caption, or column: the plots alone, in 84 mm.",
+			 "The width of an SVG, PNG or PDF: page, with title and caption, or column: the plots alone, in 84 mm, and "
+			 "without `plot` only one: forest, or else lines, or else distribution.",
 			 .choices = loom__width_name),
 	LOOM_OPT(struct loom__sweep_opts, axes, LOOM_OPT_ENUM, "linear",
 			 "Scales of the axes of the line plot.", .choices = loom__axes_name),

@@ -27,7 +27,6 @@ struct options {
 	uint8_t oversubscribe;
 	uint32_t pin;
 	uint64_t spin;
-	uint32_t huge_pages;
 	uint32_t wait;
 	uint64_t launch_cost, teardown_cost;
 	uint8_t caller;

@@ -13,8 +13,7 @@ int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_mem
 {
 	struct device *d = self;
 	(void)flags; /* the host can access all memory of this device */
-	struct hostmem_want want = {
-	    .label = d->name, .bytes = bytes, .node = d->cores.node, .huge = d->options->huge_pages != 0};
+	struct hostmem_want want = {.label = d->name, .bytes = bytes, .node = d->cores.node};
 	return hostmem_make(d->host, &want, memory, err);
 }
 

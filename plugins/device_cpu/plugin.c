@@ -11,7 +11,6 @@
 static const char *const isolation_choices[] = {"thread", "process", NULL};
 static const char *const pin_choices[] = {"core", "set", "no", NULL};
 static const char *const wait_choices[] = {"auto", "yield", "spin", NULL};
-static const char *const huge_choices[] = {"no", "try", NULL};
 
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct options, workers, LOOM_OPT_U32, "auto",
@@ -36,10 +35,6 @@ static const struct loom_opt rows[] = {
     LOOM_OPT(struct options, spin, LOOM_OPT_TIME, "50us",
 	     "Time for which a worker spins between samples before it sleeps, if the device has more cores than "
 	     "its workers use."),
-    LOOM_OPT(struct options, huge_pages, LOOM_OPT_ENUM, "no",
-	     "Whether to request huge pages for the device's memory. try: requests them; the kernel may give "
-	     "none.",
-	     .choices = huge_choices),
     LOOM_OPT(
 	struct options, wait, LOOM_OPT_ENUM, "auto",
 	"How a worker waits. spin: polls. yield: yields its core between polls, for progress threads or other ranks "

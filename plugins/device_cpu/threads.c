@@ -10,8 +10,6 @@
 #include "lib/thread.h"
 #include "device_cpu.h"
 
-enum { SIGNAL_STACK = 16384 }; /* enough for the registers of any processor so far, of which AMX alone has 8 KiB */
-
 /* Pins a thread. The lanes of a worker are pinned to all cores of the device, because the device may have only one core
  * per worker. */
 static int pin(const struct launch *l, uint32_t index)
@@ -42,17 +40,15 @@ static void await_all(struct launch *l)
 		loom_futex_sleep(&l->here, here, 0, FUTEX_PRIVATE_FLAG);
 }
 
-/* The main function of a lane's thread. A part of its stack becomes the stack of signal handlers, so that the program's
- * handler can report that the rest of the stack has overflowed. A sanitizer has its own, which stays. */
+static void *run_lane(void *arg)
+{
+	lane_main(arg);
+	return NULL;
+}
+
 static void *thread_main(void *arg)
 {
-	char room[SIGNAL_STACK];
-	stack_t own = {.ss_sp = room, .ss_size = sizeof(room)}, was;
-	int set = !sigaltstack(NULL, &was) && was.ss_flags & SS_DISABLE && !sigaltstack(&own, NULL);
-	lane_main(arg);
-	if (set)
-		sigaltstack(&was, NULL);
-	return NULL;
+	return thread_on_two_stacks(run_lane, arg);
 }
 
 int threads_start(struct launch *l, int *pin_errno)

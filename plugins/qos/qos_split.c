@@ -4,7 +4,6 @@
 
 struct split_opts {
 	struct arrange_opts common;
-	uint8_t mask;
 };
 
 struct split {
@@ -14,9 +13,6 @@ struct split {
 
 static const struct loom_opt rows[] = {
 	ARRANGE_ROWS(struct split_opts),
-	LOOM_OPT(struct split_opts, mask, LOOM_OPT_BOOL, "no",
-			 "Whether interrupts stay masked until no request is left, as in network drivers. no: the "
-			 "top half acknowledges at once."),
 	{.name = NULL},
 };
 
@@ -26,7 +22,6 @@ static void arrange(void *self, struct loom_qos_path *path)
 {
 	const struct split *p = self;
 	path->halves = LOOM_QOS_SPLIT;
-	path->mask = p->opts->mask;
 	arrange_common(&p->opts->common, path);
 }
 

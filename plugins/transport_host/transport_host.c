@@ -5,17 +5,10 @@
 #include "../device_common/hostmem/segments.h"
 
 struct options {
-	uint32_t huge_pages, atomics;
-	int64_t node;
+	uint32_t atomics;
 };
 
-static const char *const huge_choices[] = {"no", "try", NULL};
 static const struct loom_opt rows[] = {
-    LOOM_OPT(struct options, huge_pages, LOOM_OPT_ENUM, "no",
-	     "Whether to request huge pages. try: requests them; the kernel may give none.", .choices = huge_choices),
-    LOOM_OPT(struct options, node, LOOM_OPT_I64, "auto",
-	     "NUMA node to which the memory is bound. auto: the kernel decides.", .min = -1, .max = 1023,
-	     .flags = LOOM_OPT_AUTO),
     SEGMENTS_ATOMICS_ROW(struct options),
     {.name = NULL},
 };
@@ -35,8 +28,6 @@ static int create(const struct loom_host *host, const void *opts, void **self, s
 	*s = (struct segments){.host = host,
 			       .label = "transport_host",
 			       .atomics = o->atomics,
-			       .node = (int)o->node,
-			       .huge = o->huge_pages != 0,
 			       .home = home};
 	*self = s;
 	return 0;

@@ -5,14 +5,13 @@
 #include "../device_common/hostmem/segments.h"
 
 struct options {
-	uint32_t placement, tasks, huge_pages, atomics;
+	uint32_t placement, tasks, atomics;
 };
 
 enum { PLACEMENT_OWNER, PLACEMENT_HOST };
 static const char *const placement_choices[] = {"owner", "host", NULL};
 enum { TASKS_STACK, TASKS_HOST };
 static const char *const tasks_choices[] = {"stack", "host", NULL};
-static const char *const huge_choices[] = {"no", "try", NULL};
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct options, placement, LOOM_OPT_ENUM, "owner",
 	     "Memory of a device's queues. owner: that device's. host: host memory. The stack's own segments, with "
@@ -22,10 +21,6 @@ static const struct loom_opt rows[] = {
 	     "Memory of the initial tasks. stack: that of the stack's own segments. host: host memory. Non-coherent "
 	     "devices have local copies in any case.",
 	     .choices = tasks_choices),
-    LOOM_OPT(struct options, huge_pages, LOOM_OPT_ENUM, "no",
-	     "Whether to request huge pages for the part in host memory. try: requests them; the kernel may give none. "
-	     "Devices have an option of their own.",
-	     .choices = huge_choices),
     SEGMENTS_ATOMICS_ROW(struct options),
     {.name = NULL},
 };
@@ -54,8 +49,6 @@ static int create(const struct loom_host *host, const void *opts, void **self, s
 	*t = (struct transport){.segments = {.host = host,
 					     .label = "transport_p2p",
 					     .atomics = o->atomics,
-					     .node = -1,
-					     .huge = o->huge_pages != 0,
 					     .home = home},
 				.options = o};
 	*self = t;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 $B/tests/test_ranks: $B/obj/$(FABRIC_D)/fabric_key.o
 $B/tests/test_trigger_nic: $(patsubst %,$B/obj/$(NIC_D)/%.o,rma bell check fifo trigger_list engine thread) $B/obj/plugins/trigger_common/simnet/links.o
-TRIGGER_PLUGINS := trigger_gputn trigger_counter trigger_hdn trigger_gds trigger_proxy
+TRIGGER_PLUGINS := trigger_gputn trigger_hdn trigger_gds trigger_proxy
 ifeq ($(FABRIC_FOUND),)
 $(call leave_out,$(TRIGGER_PLUGINS),$(FABRIC_WHY),$(FABRIC_MEND))
 else

@@ -114,10 +114,12 @@ def timeline(trace: Path, output: Path, width: int = 1000, begin: Optional[float
         out.append('<text x="%d" y="%d" text-anchor="end">%s</text>' % (left - 8, y[pid, tid] + 17, html.escape(
             "%s %s" % (device.get(pid, ""), names["thread_name", pid, tid]))))
     foot = top + high * len(rows) + 14
-    for i in range(6):
-        at = first + (last - first) * i / 5
-        out.append('<text x="%.1f" y="%d" text-anchor="middle">%.4g ms</text>' % (x(at), foot, at / 1000))
-    for i, (what, colour) in enumerate(COLOURS.items()):
+    rough = max(last - first, 1e-3) / 6  # ticks are at 1, 2 or 5 times a power of ten
+    step = next(s for s in (10.0 ** math.floor(math.log10(rough)) * k for k in (1, 2, 5, 10)) if s >= rough * (1 - 1e-9))
+    for i in range(math.ceil(first / step - 1e-9), math.floor(last / step + 1e-9) + 1):
+        out.append('<text x="%.1f" y="%d" text-anchor="middle">%.4g ms</text>' % (x(i * step), foot, i * step / 1000))
+    there = {e["cat"] for e in slices}
+    for i, (what, colour) in enumerate((w, c) for w, c in COLOURS.items() if w in there):
         out.append('<rect x="%d" y="10" width="10" height="10" fill="%s" stroke="#8395a7"/><text x="%d" y="19">%s</text>' % (
             left + 100 * i, colour, left + 100 * i + 14, what))
     out.insert(2, '<defs><marker id="tip" viewBox="0 0 6 6" refX="6" refY="3" markerWidth="5" markerHeight="5" orient="auto">'

@@ -225,7 +225,6 @@ more_trigger_runs() {
 	[ -e "$B/plugins/trigger_gputn.so" ] || return
 	triggers hdn p2p msgrate
 	triggers proxy host pingpong
-	triggers counter p2p msgrate
 	triggers 'gputn memory=device' p2p msgrate jacobi2d allreduce
 	triggers 'hdn memory=device' p2p jacobi2d
 }
@@ -361,7 +360,7 @@ shared_ranks() {
 peer_runs() {
 	# ThreadSanitizer does not know the order of accesses by another process.
 	case $B in *thread*) return ;; esac
-	for workload in pingpong jacobi2d allreduce; do
+	for workload in pingpong jacobi2d allreduce dispatch; do
 		peer_ranks 0 '3 samples, each verified' ranks
 	done
 	peer_ranks 0 '3 samples, each verified' ranks --set device.$device.gpu=0

@@ -38,8 +38,8 @@ struct loom_sched_dev {
 	int (*wanted)(struct loom_ctx *c);
 	/* Experimental. Only on GPUs, and only if need() set LOOM_NEED_SMALL: the part of this worker in a small
 	 * sample (dev/ctx.h) with `tasks` initial tasks, which are at `initial` and not at c->initial. go: the GO phase. Runs the initial task of
-	 * this worker, or all tasks if it is the only worker, until it holds no task. Returns LOOM_SMALL_LEFT plus the
-	 * number of tasks that it ran minus that of tasks that they spawned, if no other worker knows of any of its tasks.
+	 * this worker, or all tasks if it is the only worker, until it holds no task. If no other worker knows of any of
+	 * its tasks, returns LOOM_SMALL_LEFT + ran - spawned: the tasks that it ran, and those that they spawned.
 	 * Otherwise it has called all workers. Then it returns 0, and run() follows, which must not start again from the
 	 * beginning. NULL: all samples are run by run(). */
 	uint64_t (*small)(struct loom_ctx *c, uint32_t go, uint32_t tasks, const void *initial);

@@ -87,8 +87,8 @@ struct loom_workload_dev {
 	uint32_t count; /* number of task functions */
 	uint32_t reserved;
 	const struct loom_task_entry *task; /* [count]; a task with tag i runs function i */
-	/* For a workload without tasks: each worker runs this once per sample. Collective over lanes. NULL: it has
-	 * tasks. */
+	/* Each worker runs this once per sample, in place of the scheduler's loop. Collective over lanes. If the workload has
+	 * task functions, too, each worker calls LOOM_CALL(sched, run, c) once in it. NULL: workers run the scheduler's loop. */
 	void (*kernel)(struct loom_ctx *c);
 	/* The kernel in steps. A device may end the kernel between steps, so a step must leave data for the next step
 	 * in memory. All workers finish step n before any worker begins step n + 1. A step calls neither boundary() nor

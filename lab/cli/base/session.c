@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/base/session.h"
 #include "facts/write.h"
+#include "inspect/crash.h"
 
 #include <signal.h>
 #include <string.h>
@@ -11,6 +12,7 @@ static void (*stop_fn)(void *arg);
 static void *stop_arg;
 static const char *stop_text;
 static volatile sig_atomic_t asked, measured;
+static int progress; /* 1: the cursor of the terminal may be in the line of the progress */
 #define SETUP_ENDS_S 1
 
 /* Ends the process if a signal has come before the first sample. Before the first sample there is nothing to keep, and
@@ -43,6 +45,32 @@ static void on_signal(int number)
 		return;
 }
 
+/* Reports a crash of the command: the worker, the plug-in and what to try. Then the signal ends the process as usual.
+ */
+static void on_crash(int number, siginfo_t *info, void *context)
+{
+	static struct loom__crash crash;
+	loom__crash_alone();
+	if (info->si_code > 0 || info->si_pid == getpid()) { /* otherwise another process has sent the signal */
+		loom__crash_put(&crash, "%sgpuloom: error: ", progress ? "\n" : "");
+		loom__crash_say(&crash, number, info, context);
+		loom__crash_put(&crash, "\n  To find the cause: `gpuloom validate %s` tests a plug-in; ",
+				crash.file ? crash.file : "FILE");
+		if (crash.file)
+			loom__crash_put(&crash, "`addr2line -fe %s 0x%lx` or ", crash.file, crash.offset);
+		loom__crash_put(
+		    &crash, "`gdb --args gpuloom ...` shows the line%s\n",
+		    crash.of_cpu
+			? "; with `--set device.cpu.isolation=process` a crash ends only the process of its device"
+			: "");
+		if (write(2, crash.text, crash.length) < 0)
+			crash.length = 0;
+	}
+	signal(number, SIG_DFL);
+	if (info->si_code <= 0)
+		raise(number); /* pending until this handler returns; a fault occurs again by itself */
+}
+
 void loom__catch_signals(void)
 {
 	struct sigaction action = {.sa_handler = on_signal};
@@ -51,7 +79,8 @@ void loom__catch_signals(void)
 	signal(SIGALRM, on_alarm);
 	if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* an inherited SIG_IGN, as from nohup, stays */
 		sigaction(SIGHUP, &action, NULL);
-	loom__catch_crashes();
+	progress = isatty(2);
+	loom__crash_catch(on_crash, 1);
 	signal(SIGPIPE, SIG_IGN); /* with SIGPIPE ignored, writing to a closed pipe fails with an error */
 }
 

@@ -5,11 +5,9 @@
 
 #include "cli/cli.h"
 
-/* Makes SIGINT, SIGTERM and SIGHUP call the function that loom__on_stop() has set. A third signal ends the process. */
+/* Makes SIGINT, SIGTERM and SIGHUP call the function that loom__on_stop() has set. A third signal ends the process. The
+ * signals of a crash report the worker and the plug-in, before they end the process as usual. */
 void loom__catch_signals(void);
-/* Called by loom__catch_signals(). Makes the signals of a crash report the worker and the plug-in, before they end the
- * process as usual. Signals that already have a handler are left alone. */
-void loom__catch_crashes(void);
 /* Sets the function that a signal handler calls with `arg`; NULL: none. `text` is printed at the first signal. It is
  * one line with its newline, or NULL. */
 void loom__on_stop(void (*stop)(void *arg), void *arg, const char *text);

@@ -25,7 +25,7 @@ struct loom__compare_args {
 	struct loom__bar *bar;
 	size_t bars;
 	struct loom__words allowed; /* words of --allow-mismatch */
-	const char *json, *derive;
+	const char *json, *derive, *width;
 	struct loom__words output; /* reports */
 	struct loom__derived derived;
 	uint8_t aa, strict, quiet;

@@ -132,6 +132,7 @@ const struct loom__option loom__compare_options[] = {
      .writes = LOOM__WRITES_RESULT},
     {"output", "FILE", "write a report; its name ends in " LOOM__REPORT_SUFFIXES "; may be repeated",
      .take = take_output, .letter = 'o'},
+    {"width", "page|column", .rows = loom__sweep_rows, AT(width, STR)},
     {"quiet", NULL, "no table, no progress", AT(quiet, BOOL)},
     LOOM__OPTION_LOG(struct loom__compare_args),
     {0}};

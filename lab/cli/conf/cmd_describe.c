@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/conf/conf.h"
 #include "cli/conf/named.h"
 #include "cli/base/options.h"
 #include "inspect/describe.h"
 #include "inspect/probe.h"
+#include "plugin/identity.h"
 #include "plugin/registry.h"
 #include "facts/must.h"
 
@@ -45,6 +47,11 @@ static void print(const struct loom__cli *cli, const struct request *r, const st
 	loom__describe_text(p, path, by_path, &text);
 	fputs(loom__must_text(&text), cli->out);
 	loom__text_free(&text);
+	char *ready = NULL;
+	if (p->kind == LOOM_WORKLOAD && !by_path &&
+	    !loom__conf_named(cli, loom__plugin_short(p), &ready, &(struct loom_error){0}))
+		fprintf(cli->out, "\nA ready conf of it: gpuloom run %s\n", loom__plugin_short(p));
+	free(ready);
 }
 
 static int run(struct loom__cli *cli, void *args)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpuloom list: lists plug-ins. Runs their code only if --probe is given or a file has no manifest. */
-#include "base/json.h"
 #include <gpuloom/gpuloom.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -19,14 +18,13 @@
 struct request {
 	struct loom__words word;
 	enum loom_kind kind;
-	uint8_t json, probe, verbose;
+	uint8_t probe, verbose;
 	const char *plugin_path;
 };
 
 static const struct loom__option options[] = {
     {"probe", NULL, "load each plug-in in its own process, and report failures", LOOM__AT(struct request, probe, BOOL)},
     {"verbose", NULL, "also show versions and files", LOOM__AT(struct request, verbose, BOOL), .letter = 'v'},
-    {"json", NULL, "as JSON", LOOM__AT(struct request, json, BOOL)},
     LOOM__OPTION_PLUGIN_PATH(struct request),
     {0}};
 
@@ -154,51 +152,6 @@ static void print_absent(const struct loom__cli *cli, const struct request *r, c
 				absent[i].fix);
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------- */
-
-static cJSON *row_json(const struct row *row)
-{
-	cJSON *j = cJSON_CreateObject();
-	if (row->known && !row->fault[0]) {
-		loom__json_add_text(j, "name", row->is.name);
-		loom__json_add_text(j, "kind", loom__kind_section(row->is.kind));
-		loom__json_add_text(j, "short", short_name(row));
-		loom__json_add_text(j, "version", row->is.version);
-		loom__json_add_text(j, "license", row->is.license);
-		loom__json_add_text(j, "summary", row->is.summary);
-	}
-	loom__json_add_text(j, "path", row->candidate->path);
-	loom__json_add_bool(j, "probed", row->probed);
-	if (row->fault[0])
-		loom__json_add_text(j, "fault", row->fault);
-	if (row->warning[0])
-		loom__json_add_text(j, "warning", row->warning);
-	return j;
-}
-
-static void print_json(const struct loom__cli *cli, const struct loom__search *search, const struct row *row, size_t n,
-		       const struct loom__absent *absent, size_t absents)
-{
-	cJSON *j = cJSON_CreateObject();
-	loom__json_add_text(j, "schema", "gpuloom.plugins/1");
-	loom__json_add_text(j, "gpuloom", loom_version());
-	cJSON *folders = loom__json_add_array(j, "folders");
-	for (size_t i = 0; i < search->count; i++)
-		loom__json_append_text(folders, search->folder[i]);
-	cJSON *good = loom__json_add_array(j, "plugins"), *bad = loom__json_add_array(j, "faulty");
-	for (size_t i = 0; i < n; i++)
-		loom__json_append(row[i].fault[0] ? bad : good, row_json(&row[i]));
-	cJSON *out = loom__json_add_array(j, "absent");
-	for (size_t i = 0; i < absents; i++) {
-		cJSON *one = loom__json_append_object(out);
-		loom__json_add_text(one, "name", absent[i].name);
-		loom__json_add_text(one, "kind", loom__kind_section(absent[i].kind));
-		loom__json_add_text(one, "why", absent[i].why);
-		loom__json_add_text(one, "fix", absent[i].fix);
-	}
-	loom__print_json(cli, j);
-}
-
 /* ---- command -------------------------------------------------------------------------------- */
 
 static void list(const struct loom__cli *cli, const struct request *r, struct loom__search *search,
@@ -222,12 +175,8 @@ static void list(const struct loom__cli *cli, const struct request *r, struct lo
 	for (size_t i = 0; i < n; i++)
 		if (row[i].warning[0])
 			loom__say_warning(cli, "%s: %s", row[i].candidate->path, row[i].warning);
-	if (r->json) {
-		print_json(cli, search, row, n, absent, absents);
-	} else {
-		print_table(cli, r->verbose, row, n);
-		print_absent(cli, r, absent, absents);
-	}
+	print_table(cli, r->verbose, row, n);
+	print_absent(cli, r, absent, absents);
 	if (!n)
 		loom__say_warning(cli,
 				  "no plug-ins in %zu folder%s; name one with --plugin-path or "
@@ -241,7 +190,7 @@ static int list_confs(const struct loom__cli *cli, const struct request *r)
 	struct loom__confs all;
 	struct loom__grid g = {0};
 	struct loom__text out = {0};
-	if (r->word.n > 1 || r->json || r->probe || r->plugin_path || r->verbose)
+	if (r->word.n > 1 || r->probe || r->plugin_path || r->verbose)
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "list confs: unexpected option or argument");
 	loom__confs_list(cli, &all);
 	loom__grid_columns(&g, "NAME|TAKES|SHOWS");

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpuloom doctor: prints what this machine can run, what it cannot run, and how to fix the latter. */
-#include "base/json.h"
 #include <gpuloom/gpuloom.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +14,11 @@ enum { LIMIT_MS = 20000 };
 
 struct request {
 	struct loom__words word;
-	uint8_t json;
 	const char *plugin_path, *profile;
 	struct loom__conf_args conf;
 };
 
 static const struct loom__option options[] = {
-    {"json", NULL, "as JSON", LOOM__AT(struct request, json, BOOL)},
     LOOM__OPTION_PLUGIN_PATH(struct request),
     {"profile", "DEVICES",
      "instead measure memory costs of the first of these devices, as in 'cuda:0' or 'cuda:0 cuda:1', and print them as "
@@ -45,44 +42,28 @@ const struct loom__usage loom__doctor_usage = {
     .page = "docs/gpu.md",
     LOOM__REQUEST(struct request, word, run)};
 
-/* The destination of the rows: they are printed, or added to a document. */
-struct sink {
-	FILE *out;
-	cJSON *rows;        /* the document's list of rows; NULL: rows are printed as text */
-	const char *source; /* the plug-in that the row is from; NULL: the core */
-};
-
 static void take_row(void *arg, const char *topic, const char *state, const char *found, const char *fix)
 {
-	const struct sink *s = arg;
+	FILE *out = arg;
 	int known = !strcmp(state, "ok") || !strcmp(state, "limited") || !strcmp(state, "no");
 	if (!known)
 		state = "no";
-	if (!s->rows) {
-		fprintf(s->out, "%-24s %-8s %s\n", topic, state, found);
-		if (fix[0])
-			fprintf(s->out, "%-24s %-8s to fix: %s\n", "", "", fix);
-		fflush(s->out);
-		return;
-	}
-	cJSON *row = loom__json_append_object(s->rows);
-	loom__json_add_text(row, "topic", topic);
-	loom__json_add_text(row, "state", state);
-	loom__json_add_text(row, "found", found);
-	loom__json_add_text(row, "fix", fix);
-	loom__json_add_text(row, "source", s->source ? s->source : "gpuloom");
+	fprintf(out, "%-24s %-8s %s\n", topic, state, found);
+	if (fix[0])
+		fprintf(out, "%-24s %-8s to fix: %s\n", "", "", fix);
+	fflush(out);
 }
 
-static void ask(const struct loom__cli *cli, struct sink *s, const char *question, const char *path, const char *topic)
+static void ask(const struct loom__cli *cli, const char *question, const char *path, const char *topic)
 {
 	struct loom_error err;
-	if (loom__ask_rows(cli->self, question, path, LIMIT_MS, take_row, s, &err)) {
+	if (loom__ask_rows(cli->self, question, path, LIMIT_MS, take_row, cli->out, &err)) {
 		loom__clean(err.text, sizeof(err.text));
-		take_row(s, topic, "no", err.text, "see `gpuloom list --probe` for what else cannot be used");
+		take_row(cli->out, topic, "no", err.text, "see `gpuloom list --probe` for what else cannot be used");
 	}
 }
 
-static void plugin_rows(const struct loom__cli *cli, struct sink *s, const struct loom__candidates *all, size_t folders)
+static void plugin_rows(const struct loom__cli *cli, const struct loom__candidates *all, size_t folders)
 {
 	char found[120];
 	size_t faulty = 0;
@@ -93,7 +74,7 @@ static void plugin_rows(const struct loom__cli *cli, struct sink *s, const struc
 			 folders, folders == 1 ? "" : "s", faulty);
 	else
 		snprintf(found, sizeof(found), "no folder of plug-ins was found");
-	take_row(s, "plug-ins",
+	take_row(cli->out, "plug-ins",
 		 all->count == faulty ? "no"
 		 : faulty             ? "limited"
 				      : "ok",
@@ -107,36 +88,33 @@ static void plugin_rows(const struct loom__cli *cli, struct sink *s, const struc
 		const struct loom__candidate *c = &all->list[i];
 		if (c->fault[0] || (c->has_manifest && c->manifest.kind != LOOM_DEVICE))
 			continue;
-		s->source = c->has_manifest ? c->manifest.name : c->path;
-		ask(cli, s, "doctor", c->path, c->has_manifest ? c->manifest.name : "plug-in");
-		s->source = NULL;
+		ask(cli, "doctor", c->path, c->has_manifest ? c->manifest.name : "plug-in");
 	}
 }
 
-static void absent_rows(struct sink *s, const struct loom__search *search)
+static void absent_rows(FILE *out, const struct loom__search *search)
 {
 	struct loom__absent absent[LOOM__ABSENT_MOST];
 	size_t n = loom__absent_scan(search, absent, LOOM__ABSENT_MOST);
 	for (size_t i = 0; i < n; i++) {
 		char found[300];
 		snprintf(found, sizeof(found), "left out when gpuloom was built: %s", absent[i].why);
-		take_row(s, absent[i].name, "no", found, absent[i].fix);
+		take_row(out, absent[i].name, "no", found, absent[i].fix);
 	}
 }
 
-static int examine(const struct loom__cli *cli, struct sink *s, const struct loom__search *search,
-		   struct loom_error *err)
+static int examine(const struct loom__cli *cli, const struct loom__search *search, struct loom_error *err)
 {
 	struct loom__candidates all;
 	int rc = loom__candidates_scan(search, &all, err);
 	if (rc)
 		return rc;
-	loom__kernel_rows(take_row, s);
-	loom__processor_rows(take_row, s);
-	loom__memory_rows(take_row, s);
-	ask(cli, s, "fabric", "libfabric.so.1", "libfabric");
-	plugin_rows(cli, s, &all, search->count);
-	absent_rows(s, search);
+	loom__kernel_rows(take_row, cli->out);
+	loom__processor_rows(take_row, cli->out);
+	loom__memory_rows(take_row, cli->out);
+	ask(cli, "fabric", "libfabric.so.1", "libfabric");
+	plugin_rows(cli, &all, search->count);
+	absent_rows(cli->out, search);
 	loom__candidates_free(&all);
 	return 0;
 }
@@ -146,31 +124,17 @@ static int run(struct loom__cli *cli, void *args)
 	const struct request *r = args;
 	struct loom__search search = {0};
 	struct loom_error err = {0};
-	cJSON *document = NULL;
-	struct sink s = {.out = cli->out};
 	if (r->word.n)
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "doctor: unexpected argument '%s'", r->word.at[0]);
-	if (r->profile ? r->json : r->conf.set.n != 0)
-		return loom__refuse(cli, LOOM_EXIT_USAGE,
-				    r->profile ? "doctor: --json and --profile, which prints a conf, cannot be combined"
-					       : "doctor: --set requires --profile");
+	if (!r->profile && r->conf.set.n)
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "doctor: --set requires --profile");
 	if (r->profile)
 		return loom__profile(cli, r->profile, r->plugin_path, &r->conf.set);
-	if (r->json) {
-		document = cJSON_CreateObject();
-		loom__json_add_text(document, "schema", "gpuloom.doctor/1");
-		loom__json_add_text(document, "gpuloom", loom_version());
-		s.rows = loom__json_add_array(document, "rows");
-	}
 	int rc = loom__search_create(r->plugin_path, &search, &err);
 	if (!rc)
-		rc = examine(cli, &s, &search, &err);
-	if (rc) {
+		rc = examine(cli, &search, &err);
+	if (rc)
 		loom__say_error(cli, "%s", err.text);
-		cJSON_Delete(document);
-	} else if (document) {
-		loom__print_json(cli, document);
-	}
 	loom__search_free(&search);
 	return rc ? (int)loom__exit_of(rc) : LOOM_EXIT_OK;
 }

@@ -34,24 +34,22 @@ static void lock_row(loom__doctor_fn *row, void *arg)
 	row(arg, "memory locking", limit.rlim_cur ? "limited" : "no", found, fix);
 }
 
-static void transparent_row(loom__doctor_fn *row, void *arg, const char *topic, const char *file)
+static void transparent_row(loom__doctor_fn *row, void *arg)
 {
-	char now[128] = "", fix[160], path[96], why[200];
+	static const char topic[] = "transparent huge pages", path[] = "/sys/kernel/mm/transparent_hugepage/enabled";
+	char now[128] = "", why[200];
 	if (loom__machine_unmounted(row, arg, topic, "/sys"))
 		return;
-	snprintf(path, sizeof(path), "/sys/kernel/mm/transparent_hugepage/%s", file);
 	if (loom__fact_chosen(path, now, sizeof(now), why))
 		now[0] = 0;
-	int on = now[0] && strcmp(now, "never") && strcmp(now, "deny");
-	snprintf(fix, sizeof(fix), "echo %s > /sys/kernel/mm/transparent_hugepage/%s",
-		 strcmp(file, "enabled") ? "advise" : "madvise", file);
+	int on = now[0] && strcmp(now, "never");
 	row(arg, topic,
 	    on       ? "ok"
 	    : now[0] ? "limited"
 		     : "no",
 	    now[0] ? now : "the kernel has none",
 	    on       ? ""
-	    : now[0] ? fix
+	    : now[0] ? "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
 		     : "use a kernel built with CONFIG_TRANSPARENT_HUGEPAGE");
 }
 
@@ -116,7 +114,6 @@ static void faults_row(loom__doctor_fn *row, void *arg)
 void loom__memory_rows(loom__doctor_fn *row, void *arg)
 {
 	lock_row(row, arg);
-	transparent_row(row, arg, "transparent huge pages", "enabled");
-	transparent_row(row, arg, "huge pages when shared", "shmem_enabled");
+	transparent_row(row, arg);
 	faults_row(row, arg);
 }

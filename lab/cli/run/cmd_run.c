@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpuloom run: runs a conf, and prints a table or JSON. Ctrl-C ends the run and keeps the samples taken so far. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "compare/compare.h"
 #include "run/engine.h"
 #include "facts/facts.h"
+#include "facts/text.h"
 #include "facts/trace.h"
 #include "facts/must.h"
 #include "facts/write.h"
@@ -40,10 +42,12 @@ static const struct loom__option options[] = {
      "the table",
      LOOM__AT(struct run_args, json, STR), .writes = LOOM__WRITES_EITHER},
     LOOM__OPTION_DERIVE(struct run_args),
-    {"verbose", NULL, "also show what plug-ins chose where the conf leaves a choice: providers, cores, etc.",
+    {"verbose", NULL,
+     "also show metrics without a direction, the lowest, median and highest counters of the workers, and what plug-ins "
+     "chose "
+     "where the conf leaves a choice: providers, cores, etc.",
      LOOM__AT(struct run_args, verbose, BOOL), .letter = 'v'},
-    {"workers", NULL, "show the counters of each worker, in place of their lowest, median and highest values",
-     LOOM__AT(struct run_args, workers, BOOL)},
+    {"workers", NULL, "show the counters of each worker", LOOM__AT(struct run_args, workers, BOOL)},
     {"trace", "FILE",
      "write the timeline of the last execution (steals, idle times, a sample of the tasks) for "
      "chrome://tracing or Perfetto",
@@ -70,7 +74,7 @@ const struct loom__usage loom__run_usage = {
 	     "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 124 timeout,\n"
 	     "130 interrupted.\n",
     .options = options,
-    .examples = "run contains\tthe job of the tutorial\n"
+    .examples = "run contains\ta search through documents, on two CPU devices\n"
 		"run contains --samples 20 --json r.json\tmore samples, and the result as a file\n"
 		"run contains --set scheduler.use=static\tanother scheduler\n"
 		"run -n 2 pingpong\tmessages between two ranks\n",
@@ -91,6 +95,17 @@ const struct loom__usage loom__rerun_usage = {
     .inputs = 1,
     LOOM__REQUEST(struct run_args, conf.file, rerun)};
 
+static int has_scheduler(const cJSON *doc)
+{
+	const cJSON *p;
+	int has = 0;
+	cJSON_ArrayForEach(p, loom__json_list(doc, "plugins"))
+	{
+		has |= !strncmp(loom__json_text(p, "name"), "sched_", 6);
+	}
+	return has;
+}
+
 static int print(const struct loom__cli *cli, const struct run_args *a, const struct loom_result *r)
 {
 	cJSON *doc = loom__must(loom__result_document(r));
@@ -101,7 +116,11 @@ static int print(const struct loom__cli *cli, const struct run_args *a, const st
 	char *json = a->json ? loom__must(loom__json_print(doc, 1)) : NULL;
 	struct loom__text text = {0};
 	int there = 0, status = json ? loom__put_result(cli, a->json, json, &there) : LOOM_EXIT_OK;
-	loom__table_result(doc, (a->verbose ? LOOM__SHOW_CHOICES : 0) | (a->workers ? LOOM__SHOW_WORKERS : 0), &text);
+	loom__table_result(doc, (a->verbose ? LOOM__SHOW_ALL : 0) | (a->workers ? LOOM__SHOW_WORKERS : 0), &text);
+	int whole = !a->verbose && !a->workers && !strcmp(loom__json_text(doc, "status"), "ok");
+	if (whole && a->conf.file.n == 1 && loom__input_kind(a->conf.file.at[0]) == LOOM__INPUT_CONF)
+		loom__line_add(&text, "  next: %s compare %s --vary %s\n", program_invocation_name, a->conf.file.at[0],
+			       has_scheduler(doc) ? "scheduler.use=static,mgws" : "SECTION.KEY=VALUE,VALUE");
 	if (!there && !a->quiet)
 		loom__put_table(cli, &text);
 	loom__text_free(&text);

@@ -32,14 +32,14 @@ void loom__verdict_grid(const struct loom__view *view, size_t rows, int remarks,
 		loom__grid_column(g, LOOM__CELL_SOFT, "remarks");
 	for (size_t i = 0; i < view->comparisons && i < rows; i++) {
 		const struct loom__compared *c = &view->compared[i];
-		char p[32], range[112];
+		char p[32], range[LOOM__EFFECT_RANGE];
 		loom__grid_cell(g, 0, "%s", view->variant[c->variant].label);
 		if (against)
 			loom__grid_cell(g, 0, "%s", view->variant[c->baseline].label);
 		loom__grid_cell(g, 0, "%s", c->name);
 		loom__grid_cell(g, LOOM__CELL_VERDICT | (unsigned)c->verdict << 8, "%s", *c->word ? c->word : "none");
 		loom__grid_cell(g, 0, "%s", LOOM__GAIN(c->effect, c->better));
-		loom__grid_cell(g, 0, "%s", loom__gain_range(range, c->effect, c->low, c->high, c->better, "open"));
+		loom__grid_cell(g, 0, "%s", loom__effect_range(range, c));
 		loom__grid_cell(g, 0, "%s", loom__p_value(p, isnan(c->p_holm) ? c->p : c->p_holm));
 		loom__grid_cell(g, 0, "%.0zu",
 				c->blocks >= 0 && c->blocks < 1e12 ? (size_t)c->blocks : 0); /* 0: empty */

@@ -135,7 +135,7 @@ double loom__plot_distribution(struct loom__text *out, const struct loom__view *
 	loom__svg_begin(out, width, height, "Distribution of the samples");
 	loom__svg_metric(out, view, metric, s.x.unit, 0, 14, 's');
 	if (s.x.log)
-		loom__svg_text(out, "note", width, 14, 'e', "logarithmic axis", 20);
+		loom__svg_text(out, "note", width, s.narrow ? 28 : 14, 'e', "logarithmic axis", 20);
 	loom__svg_axis_x(out, &s.x, bottom, top);
 	if (ecdf)
 		draw_ecdf(out, &s, top, split);

@@ -7,6 +7,7 @@
 
 #include "report/plot/plot.h"
 #include "facts/must.h"
+#include "report/text/table.h"
 
 #define MOST_ROWS 60
 #define LABELS    30  /* height of the labels of an axis */
@@ -67,14 +68,14 @@ static void draw_axis(struct loom__text *out, const struct forest *f, int less, 
 {
 	static const double steps[] = {.001, .002, .005, .01, .02, .05, .1, .2, .25, .5};
 	char text[32];
-	int most = (int)fmax(1, (f->right - f->left) / 2 / (f->narrow ? 50 : 78));
+	int most = (int)fmax(1, (f->right - f->left) / 2 / (f->narrow ? 58 : 78));
 	double factor = 2;
 	draw_tick(out, f, 0, words ? "same" : NULL, top, bottom);
 	while (f->reach / log(factor) > most)
 		factor *= factor < 16 ? 2 : 4;
 	for (int sign = -1; sign <= 1; sign += 2) { /* of the change */
 		double side = (sign < 0) == less ? 1 : -1, far = sign * expm1(sign * f->reach), step = steps[0];
-		for (size_t i = 0; i < LOOM__COUNT(steps) && far / step > most; i++)
+		for (size_t i = 0; i < LOOM__COUNT(steps) && floor(far / step) > most; i++)
 			step = steps[i];
 		for (double c = step; f->reach < 0.8 && c < far; c += step) {
 			snprintf(text, sizeof(text), "%s%.3g %%", sign < 0 ? "\xe2\x88\x92" : "+", c * 100);
@@ -92,7 +93,7 @@ static void draw_interval(struct loom__text *out, const struct forest *f, const 
 	static const size_t shape[] = {2, 4, 1, 3, 0, 0};
 	double low = gain(c, c->low), high = gain(c, c->high), effect = gain(c, c->effect);
 	double a = fmin(low, high), b = fmax(low, high);
-	char tip[460], range[112];
+	char tip[460], range[LOOM__EFFECT_RANGE];
 	int open = isnan(low) || isnan(high);
 	if (open) { /* an unbounded side extends to the edge */
 		int less = c->better == LOOM_BETTER_LESS;
@@ -107,8 +108,7 @@ static void draw_interval(struct loom__text *out, const struct forest *f, const 
 	}
 	snprintf(tip, sizeof(tip), "%.60s of %.100s over %.100s: %s, 95 %% interval %s", c->name,
 		 f->view->variant[c->variant].label, f->view->variant[c->baseline].label,
-		 LOOM__GAIN(c->effect, c->better),
-		 loom__gain_range(range, c->effect, c->low, c->high, c->better, "open"));
+		 LOOM__GAIN(c->effect, c->better), loom__effect_range(range, c));
 	if (!isnan(effect))
 		loom__svg_mark(out, shape[c->verdict], "verdict", at(f, effect), y, 6, tip);
 	loom__text_add(out, "</g>\n");
@@ -118,10 +118,8 @@ static void draw_row(struct loom__text *out, const struct forest *f, const struc
 {
 	const struct loom__variant *v = &f->view->variant[c->variant];
 	struct loom__text right = {0};
-	char range[112];
-	loom__text_add(&right, "%s", LOOM__GAIN(c->effect, c->better));
-	if (!isnan(c->low) && !isnan(c->high))
-		loom__text_add(&right, "  (%s)", loom__gain_range(range, c->effect, c->low, c->high, c->better, ""));
+	char range[LOOM__EFFECT_RANGE];
+	loom__text_add(&right, "%s  (%s)", LOOM__GAIN(c->effect, c->better), loom__effect_range(range, c));
 	draw_interval(out, f, c, f->narrow ? y + 14 : y);
 	if (f->narrow) {
 		loom__svg_text(out, "label", 0, y - 6, 's', v->label, loom__svg_fits(f->right * 0.55));
@@ -148,13 +146,19 @@ static int changes_side(const struct loom__view *view, size_t i)
 	return (c[0].better == LOOM_BETTER_LESS) != (c[-1].better == LOOM_BETTER_LESS);
 }
 
-static void draw_group(struct loom__text *out, const struct forest *f, size_t first, double y, double end)
+/* Draws the margin and the grid from `top` to `bottom`; the axis if `words` is 1. */
+static void draw_strip(struct loom__text *out, const struct forest *f, const struct loom__compared *c, double top,
+		       double bottom, int words)
 {
-	const struct loom__compared *c = &f->view->compared[first];
-	struct loom__text t = {0};
 	if (!isnan(c->margin) && c->margin > 0)
-		loom__svg_box(out, "band", at(f, -log1p(c->margin)), y + 12,
-			      at(f, log1p(c->margin)) - at(f, -log1p(c->margin)), end - y - 12, 0);
+		loom__svg_box(out, "band", at(f, -log1p(c->margin)), top,
+			      at(f, log1p(c->margin)) - at(f, -log1p(c->margin)), bottom - top, 0);
+	draw_axis(out, f, c->better == LOOM_BETTER_LESS, top, bottom, words);
+}
+
+static void draw_heading(struct loom__text *out, const struct forest *f, const struct loom__compared *c, double y)
+{
+	struct loom__text t = {0};
 	const char *better = loom__better_name(c->better);
 	loom__text_add(&t, *better ? "%.60s against %.100s, %s is better" : "%.60s against %.100s", c->name,
 		       f->view->variant[c->baseline].label, better);
@@ -178,7 +182,7 @@ double loom__plot_forest(struct loom__text *out, const struct loom__view *view, 
 	f.left = f.narrow ? 0 : wanted < 190 ? 190 : wanted > 420 ? 420 : wanted;
 	f.right = f.narrow ? width : width - 220;
 	fit(&f);
-	double pitch = f.narrow ? 72 : 44, head = f.narrow ? 62 : 42, foot = 46, y = 0;
+	double pitch = f.narrow ? 72 : 44, head = f.narrow ? 50 : 42, foot = 46, y = 0;
 	double height = (double)groups * head + (double)rows * pitch + foot;
 	for (size_t i = 1; i < rows; i++)
 		height += changes_side(view, i) ? LABELS : 0;
@@ -189,11 +193,16 @@ double loom__plot_forest(struct loom__text *out, const struct loom__view *view, 
 			last++;
 		double end = y + head + (double)(last - i) * pitch;
 		int words = last == rows || changes_side(view, last);
-		draw_group(out, &f, i, y + 18, end);
-		draw_axis(out, &f, view->compared[i].better == LOOM_BETTER_LESS, y + 30, end, words);
-		for (size_t k = i; k < last; k++)
-			draw_row(out, &f, &view->compared[k],
-				 y + head + (double)(k - i) * pitch + pitch / 2 - (f.narrow ? 18 : 0));
+		draw_heading(out, &f, &view->compared[i], y + (f.narrow ? 26 : 18));
+		/* In a column the text of a row is above and below its interval, where no line must cross it. */
+		if (!f.narrow || words)
+			draw_strip(out, &f, &view->compared[i], f.narrow ? end - 4 : y + 30, end, words);
+		for (size_t k = i; k < last; k++) {
+			double row = y + head + (double)(k - i) * pitch + pitch / 2 - (f.narrow ? 18 : 0);
+			if (f.narrow)
+				draw_strip(out, &f, &view->compared[k], row + 2, row + 26, 0);
+			draw_row(out, &f, &view->compared[k], row);
+		}
 		y = end + (words ? LABELS : 0);
 	}
 	loom__svg_line(out, "axis", f.left, height - foot, f.right, height - foot);

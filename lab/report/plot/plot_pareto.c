@@ -33,9 +33,9 @@ static int has_both(const struct pareto *p, size_t i)
 
 static double bounded(const struct loom__series *s, int high)
 {
-	if (high)
-		return s->median.open & LOOM__STATS_OPEN_HIGH ? s->sorted[s->n - 1] : s->median.high;
-	return s->median.open & LOOM__STATS_OPEN_LOW ? s->sorted[0] : s->median.low;
+	if (s->median.open & (high ? LOOM__STATS_OPEN_HIGH : LOOM__STATS_OPEN_LOW))
+		return s->sorted[high ? s->n - 1 : 0];
+	return high ? s->median.high : s->median.low;
 }
 
 static int fit(struct pareto *p, int narrow)
@@ -52,6 +52,9 @@ static int fit(struct pareto *p, int narrow)
 		return 0;
 	loom__scale_fit(&p->sx, lo[0], hi[0], p->view->metric[p->x].unit, p->left, p->right, narrow ? 64 : 90);
 	loom__scale_fit(&p->sy, lo[1], hi[1], p->view->metric[p->y].unit, p->bottom, p->top, 56);
+	for (int k = 0; k < 2; k++)
+		if (hi[k] > 20 * lo[k]) /* distant points would press all others together */
+			loom__scale_log(k ? &p->sy : &p->sx, lo[k] / 1.5, hi[k] * 1.5);
 	return 1;
 }
 
@@ -78,9 +81,7 @@ static void draw_name(struct loom__text *out, struct pareto *p, size_t i)
 	const struct loom__variant *v = &p->view->variant[i];
 	double x = loom__scale_at(&p->sx, v->series[p->x].median.at);
 	double y = loom__scale_at(&p->sy, v->series[p->y].median.at);
-	size_t chars = loom__markup_width(v->label);
-	chars = chars > 26 ? 26 : chars;
-	double width = (double)chars * 6.9;
+	double width = fmin((double)loom__markup_width(v->label), 26) * 6.9;
 	for (size_t k = 0; k < LOOM__COUNT(place) && p->names < MOST_NAMES; k++) {
 		double left = x + place[k][0] - (place[k][0] < 0 ? width : 0), top = y + place[k][1] - 12;
 		struct box b = {left, top, left + width, top + 15};
@@ -156,8 +157,8 @@ static void draw_line(struct loom__text *out, const struct pareto *p, const size
 	int x_more = loom__view_more(p->view, p->x), y_more = loom__view_more(p->view, p->y), pen = 0;
 	double best = y_more ? -INFINITY : INFINITY, last = 0;
 	loom__text_add(out, "<path class=\"front\" d=\"");
-	for (size_t k = 0; k < n;
-	     k++) { /* from the best x on, each point whose y exceeds all y before it is on the front */
+	/* From the best x on, each point whose y exceeds all y before it is on the front. */
+	for (size_t k = 0; k < n; k++) {
 		const struct loom__series *s = p->view->variant[by_x[x_more ? n - 1 - k : k]].series;
 		if (y_more ? s[p->y].median.at <= best : s[p->y].median.at >= best)
 			continue;

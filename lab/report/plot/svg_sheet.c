@@ -109,12 +109,15 @@ unsigned loom__report_svg(struct loom__text *out, const struct loom__view *view,
 	int column = settings->width == LOOM__WIDTH_COLUMN;
 	double margin = column ? COLUMN_MARGIN : 24, width = column ? LOOM__NARROW : LOOM__WIDE;
 	double y = column ? margin : *view->title ? 64 : 20;
-	unsigned plots = settings->plots ? settings->plots : ~(unsigned)LOOM__PLOT_NAMED, done = 0;
+	/* A column has room for one plot: the first of the usual ones that has data. */
+	static const unsigned usual = 1u << LOOM__PLOT_FOREST | 1u << LOOM__PLOT_LINES | 1u << LOOM__PLOT_DISTRIBUTION;
+	int one_plot = column && !settings->plots;
+	unsigned plots = settings->plots ? settings->plots : column ? usual : ~(unsigned)LOOM__PLOT_NAMED, done = 0;
 	for (size_t i = 0; i < LOOM__COUNT(order); i++) {
 		/* Bars and heat maps are drawn for each metric that the user has named. All other plots are drawn for
 		 * the leading metric. */
 		size_t metrics = 1u << order[i] & LOOM__PLOT_NAMED && settings->asked ? settings->asked : 1;
-		for (size_t m = 0; m < metrics && plots & 1u << order[i]; m++) {
+		for (size_t m = 0; m < metrics && plots & 1u << order[i] && !(one_plot && done); m++) {
 			struct loom__text one = {0};
 			int drawn = order[i] == LOOM__PLOT_FOREST || settings->metrics;
 			double height = !drawn ? 0

@@ -86,12 +86,11 @@ static void add_variant(struct suite *s, const struct loom__view *view, const st
 static void add_comparison(struct suite *s, const struct loom__view *view, const struct loom__compared *c)
 {
 	struct loom__text name = {0}, text = {0};
-	char range[112], p[32];
+	char range[LOOM__EFFECT_RANGE], p[32];
 	loom__text_add(&name, "%s: %s", c->name, view->variant[c->variant].label);
-	loom__text_add(&text, "%s: %s", c->word, LOOM__CHANGE(c->effect));
+	loom__text_add(&text, "%s: %s", c->word, LOOM__GAIN(c->effect, c->better));
 	if (isfinite(c->effect))
-		loom__text_add(&text, " (%s), p %s", loom__change_range(range, c->low, c->high, "?"),
-			       loom__p_value(p, c->p_holm));
+		loom__text_add(&text, " (%s), p %s", loom__effect_range(range, c), loom__p_value(p, c->p_holm));
 	if (*c->notes)
 		loom__text_add(&text, ", %s", c->notes);
 	if (c->verdict == LOOM__V_INCONCLUSIVE)

@@ -113,21 +113,21 @@ const char *loom__change(char text[48], double ratio)
 	return text;
 }
 
-/* Returns "LOW ... HIGH". `open` stands for an end that is NaN. If one end is a factor, both are. */
-static const char *range(char text[112], double low, double high, int factors, const char *open)
+/* Returns "LOW ... HIGH". If one end is a factor, both are. */
+static const char *range(char text[112], double low, double high, int factors)
 {
 	char a[48], b[48];
 	const char *sign = "\xc3\x97";
 	factors |= is_far(low) != is_far(high) || (is_far(low) && low < 1 && high > 1);
 	snprintf(text, 112, "%s \xe2\x80\xa6 %s",
-		 isnan(low) ? open : factors ? factor(a, sign, low) : loom__change(a, low),
-		 isnan(high) ? open : factors ? factor(b, sign, high) : loom__change(b, high));
+		 isnan(low) ? "?" : factors ? factor(a, sign, low) : loom__change(a, low),
+		 isnan(high) ? "?" : factors ? factor(b, sign, high) : loom__change(b, high));
 	return text;
 }
 
-const char *loom__change_range(char text[112], double low, double high, const char *open)
+const char *loom__change_range(char text[112], double low, double high)
 {
-	return range(text, low, high, 0, open);
+	return range(text, low, high, 0);
 }
 
 /* Returns 1 if loom__gain() shows a factor. */
@@ -146,12 +146,11 @@ const char *loom__gain(char text[48], double ratio, enum loom_better better)
 	return text;
 }
 
-const char *loom__gain_range(char text[112], double ratio, double low, double high, enum loom_better better,
-			     const char *open)
+const char *loom__gain_range(char text[112], double ratio, double low, double high, enum loom_better better)
 {
 	if (!is_gain(ratio, better))
-		return loom__change_range(text, low, high, open);
-	return ratio > 1 ? range(text, low, high, 1, open) : range(text, 1 / high, 1 / low, 1, open);
+		return loom__change_range(text, low, high);
+	return ratio > 1 ? range(text, low, high, 1) : range(text, 1 / high, 1 / low, 1);
 }
 
 const char *loom__p_value(char text[32], double p)

@@ -29,15 +29,14 @@ const char *loom__figure_range(char text[340], double low, double high, const ch
 /* Returns a ratio as a change: "+3.2 %" or "-41 %", and from a factor of 3 on "x4.1" or "/4.1". */
 const char *loom__change(char text[48], double ratio);
 #define LOOM__CHANGE(ratio) loom__change((char[48]){0}, (ratio))
-/* Returns a range of changes, such as "+1.2 % ... +3 %". `open` stands for an end that is NaN. If one end is a factor,
- * both are: "x0.66 ... x5.08". */
-const char *loom__change_range(char text[112], double low, double high, const char *open);
+/* Returns a range of changes, such as "+1.2 % ... +3 %". An end that is NaN is "?". If one end is a factor, both are:
+ * "x0.66 ... x5.08". */
+const char *loom__change_range(char text[112], double low, double high);
 /* Returns the change of a metric, which from a factor of 3 on says whether the variant is better: "x1257 faster". */
 const char *loom__gain(char text[48], double ratio, enum loom_better better);
 #define LOOM__GAIN(ratio, better) loom__gain((char[48]){0}, (ratio), (better))
 /* Returns the interval of loom__gain(). If that is a factor, the ends are factors in the same direction. */
-const char *loom__gain_range(char text[112], double ratio, double low, double high, enum loom_better better,
-			     const char *open);
+const char *loom__gain_range(char text[112], double ratio, double low, double high, enum loom_better better);
 /* Returns "p 0.004" or "p < 0.001", or an en dash for NaN. */
 const char *loom__p_value(char text[32], double p);
 

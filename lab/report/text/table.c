@@ -64,12 +64,13 @@ static void heading(const cJSON *doc, int choices, struct loom__text *out)
 	loom__line_add(out, "\n");
 }
 
-/* Appends the metrics. With `narrow`, lowest and highest share a column, and a unit that both have is printed once. */
-static void metric_rows(const cJSON *doc, int narrow, struct loom__text *out)
+/* Appends the metrics; without `all`, only those with a direction. Returns the number of the others. */
+static size_t add_metrics(const cJSON *doc, int all, struct loom__text *out)
 {
 	const cJSON *m, *v;
 	struct loom__grid g = {0};
-	loom__grid_columns(&g, narrow ? "metric|#median|#lowest .. highest" : "metric|#median|#lowest|#highest");
+	size_t others = 0;
+	loom__grid_columns(&g, "metric|#median|#lowest .. highest");
 	cJSON_ArrayForEach(m, cJSON_GetObjectItemCaseSensitive(doc, "metrics"))
 	{
 		const cJSON *samples = cJSON_GetObjectItemCaseSensitive(m, "samples");
@@ -83,27 +84,16 @@ static void metric_rows(const cJSON *doc, int narrow, struct loom__text *out)
 		}
 		if (least == 0 && most == 0)
 			continue; /* all values are 0, so the mechanism that the metric describes took no part */
-		loom__grid_cell(&g, 0, "%s", m->string);
-		loom__grid_cell(&g, 0, "%s", LOOM__METRIC(loom__json_number(m, "median"), m->string, unit));
-		if (narrow) {
-			loom__grid_cell(&g, 0, "%s", loom__metric_range(text, least, most, m->string, unit));
+		if (!all && !*loom__json_text(m, "better")) {
+			others++;
 			continue;
 		}
-		loom__grid_cell(&g, 0, "%s", LOOM__METRIC(least, m->string, unit));
-		loom__grid_cell(&g, 0, "%s", LOOM__METRIC(most, m->string, unit));
+		loom__grid_cell(&g, 0, "%s", m->string);
+		loom__grid_cell(&g, 0, "%s", LOOM__METRIC(loom__json_number(m, "median"), m->string, unit));
+		loom__grid_cell(&g, 0, "%s", loom__metric_range(text, least, most, m->string, unit));
 	}
 	loom__grid_text(&g, out, 2);
-}
-
-static void add_metrics(const cJSON *doc, struct loom__text *out)
-{
-	size_t from = out->length;
-	metric_rows(doc, 0, out);
-	if (loom__text_widest(out, from) <= LOOM__TABLE_WIDTH)
-		return;
-	out->length = from;
-	loom__text_put(out, "", 0);
-	metric_rows(doc, 1, out);
+	return others;
 }
 
 /* ---- workers ---------------------------------------------------------------------------------------- */
@@ -215,14 +205,14 @@ static void workers_spread(const cJSON *workers, double *value, struct loom__tex
 	loom__grid_text(&g, out, 2);
 }
 
-static void add_workers(const cJSON *doc, int each, struct loom__text *out)
+static void add_workers(const cJSON *doc, unsigned show, struct loom__text *out)
 {
 	const cJSON *workers = cJSON_GetObjectItemCaseSensitive(doc, "workers");
 	int n = cJSON_GetArraySize(workers);
 	double *value = loom__must(calloc((size_t)n + 1, sizeof(*value)));
-	if (each && n)
+	if (show & LOOM__SHOW_WORKERS && n)
 		each_worker(workers, value, out);
-	else if (n > 1)
+	else if (show & LOOM__SHOW_ALL && n > 1)
 		workers_spread(workers, value, out);
 	free(value);
 }
@@ -273,10 +263,12 @@ void loom__table_result(const cJSON *doc, unsigned show, struct loom__text *out)
 	{
 		counted += !cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(s, "warmup"));
 	}
-	heading(doc, show & LOOM__SHOW_CHOICES, out);
+	heading(doc, show & LOOM__SHOW_ALL, out);
 	if (counted) {
-		add_metrics(doc, out);
-		add_workers(doc, (show & LOOM__SHOW_WORKERS) != 0, out);
+		size_t others = add_metrics(doc, show & LOOM__SHOW_ALL, out);
+		if (others)
+			loom__line_add(out, "  %zu more metric%s, and the workers: -v\n", others, others == 1 ? "" : "s");
+		add_workers(doc, show, out);
 		add_warnings(doc, out);
 		add_summary(doc, counted, out);
 	} else {

@@ -15,14 +15,17 @@ struct loom__report_settings;
 #define LOOM__TABLE_WIDTH 80
 
 enum {
-	LOOM__SHOW_CHOICES = 1, /* what the plug-ins chose */
-	LOOM__SHOW_WORKERS = 2, /* a row for each worker, in place of the lowest, median and highest values */
+	LOOM__SHOW_ALL = 1, /* metrics without a direction, lowest and highest values of the workers, what the plug-ins chose */
+	LOOM__SHOW_WORKERS = 2, /* a row for each worker */
 };
 /* Appends a result document (gpuloom.result/1). `show` is a combination of LOOM__SHOW_X. */
 void loom__table_result(const cJSON *document, unsigned show, struct loom__text *out);
 
 /* Appends the verdicts of a comparison, a table per metric. */
 void loom__table_compare(const struct loom__view *view, struct loom__text *out);
+/* Returns the interval of an effect, or why there is none. */
+#define LOOM__EFFECT_RANGE 112
+char *loom__effect_range(char text[LOOM__EFFECT_RANGE], const struct loom__compared *c);
 /* Appends what limits a verdict: missing blocks, the margin, notes. `between` separates them. */
 void loom__verdict_remarks(const struct loom__view *view, const struct loom__compared *c, const char *between,
 			   struct loom__text *out);

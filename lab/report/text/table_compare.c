@@ -39,6 +39,16 @@ static void median_cell(struct loom__grid *g, double v, const struct loom__compa
 	loom__grid_cell(g, 0, "%s", isnan(v) ? "-" : LOOM__METRIC(v, c->name, c->unit));
 }
 
+char *loom__effect_range(char text[LOOM__EFFECT_RANGE], const struct loom__compared *c)
+{
+	if (!isnan(c->low) || !isnan(c->high))
+		loom__gain_range(text, c->effect, c->low, c->high, c->better);
+	else
+		snprintf(text, LOOM__EFFECT_RANGE, "%s",
+			 isnan(c->effect) ? "-" : c->blocks > 0 ? "too few blocks" : "too few samples");
+	return text;
+}
+
 void loom__verdict_remarks(const struct loom__view *view, const struct loom__compared *c, const char *between,
 			   struct loom__text *out)
 {
@@ -72,16 +82,12 @@ const char *loom__verdict_phrase(const struct loom__view *view, const struct loo
 
 static void add_row(const struct loom__view *view, const struct loom__compared *c, struct loom__grid *g)
 {
-	char range[112], p[32];
+	char range[LOOM__EFFECT_RANGE], p[32];
 	struct loom__text verdict = {0};
-	double base = median_of(view, c->baseline, c->metric);
 	loom__grid_cell(g, 0, "%s", view->variant[c->variant].label);
-	/* The median of the baseline times the effect. The median of the variant's own samples could contradict the
-	 * effect, if load varied. */
-	median_cell(g, isnan(base * c->effect) ? median_of(view, c->variant, c->metric) : base * c->effect, c);
+	median_cell(g, median_of(view, c->variant, c->metric), c);
 	loom__grid_cell(g, 0, "%s", LOOM__GAIN(c->effect, c->better));
-	loom__grid_cell(g, 0, "%s",
-			isnan(c->effect) ? "-" : loom__gain_range(range, c->effect, c->low, c->high, c->better, "?"));
+	loom__grid_cell(g, 0, "%s", loom__effect_range(range, c));
 	loom__grid_cell(g, 0, "%s", loom__p_value(p, c->p_holm));
 	loom__text_add(&verdict, "%s", c->word);
 	loom__verdict_remarks(view, c, ", ", &verdict);
@@ -123,15 +129,24 @@ static void noise(const cJSON *doc, struct loom__text *out)
 	cJSON_ArrayForEach(o, loom__json_list(doc, "noise"))
 	{
 		char range[112];
-		loom__change_range(range, loom__json_number(o, "low"), loom__json_number(o, "high"), "?");
+		loom__change_range(range, loom__json_number(o, "low"), loom__json_number(o, "high"));
 		loom__line_add(out, "  %s, the baseline against itself: %s; differences below about %.2g %% cannot be detected\n",
 			       loom__json_text(o, "metric"), loom__ascii(range), 100 * loom__json_number(o, "floor"));
 	}
 }
 
-/* If a verdict on the first metric is inconclusive, suggests a number of blocks. If it is more than ten times the
- * number of this comparison, the suggestion is not realistic. On a busy machine CPU time decides first: other load
- * moves it least. */
+/* Returns 1 if a verdict on CPU time would answer the same question: the variants differ in their work only. CPU time
+ * contains the polling of workers that wait, so it says nothing of schedulers and waits. */
+static int cpu_time_decides(const struct loom__view *view)
+{
+	int decides = view->factors > 0 && loom__names_find(&view->metric_names, "cpu_seconds") != LOOM__NO_NAME;
+	for (size_t f = 0; f < view->factors; f++)
+		decides &= !strncmp(view->factor[f], "workload.", 9);
+	return decides;
+}
+
+/* If a verdict on the first metric is inconclusive, gives one advice: a number of blocks, or, if it is more than ten times
+ * the number of this comparison, what else may decide on a busy machine. */
 static void advise(const struct loom__view *view, struct loom__text *out)
 {
 	const char *first = view->comparisons ? view->compared[0].name : "";
@@ -145,10 +160,10 @@ static void advise(const struct loom__view *view, struct loom__text *out)
 	if (most <= 10 * complete)
 		loom__line_add(out, "  to decide %s, compare again with --blocks %.0f\n", first, complete + most);
 	else
-		loom__line_add(out, "  no realistic number of blocks decides %s%s\n", first,
-			       quiet ? "" : " on a machine as busy as now");
-	if (!quiet && strcmp(first, "cpu_seconds"))
-		loom__line_add(out, "  the machine is busy: judge CPU time, --metric cpu_seconds\n");
+		loom__line_add(out, "  no realistic number of blocks decides %s%s%s\n", first,
+			       quiet ? "" : " on a machine as busy as now",
+			       quiet || !strcmp(first, "cpu_seconds") || !cpu_time_decides(view)
+				   ? "" : "; judge CPU time, --metric cpu_seconds");
 }
 
 const char *loom__gate_outcome(const cJSON *rule)
@@ -161,8 +176,8 @@ static void remarks(const struct loom__view *view, struct loom__text *out)
 	const cJSON *o, *doc = view->head, *quiet = loom__json_object(doc, "quiet");
 	if (view->comparisons > 1)
 		loom__line_add(out, "  p is adjusted for %zu comparisons (Holm)\n", view->comparisons);
-	if (view->comparisons)
-		loom__line_add(out, "  other medians are baseline x paired change (see docs/compare.md)\n");
+	if (view->comparisons && view->compared[0].blocks > 0)
+		loom__line_add(out, "  medians are of all samples; changes compare within blocks, so that varying load does not count\n");
 	noise(doc, out);
 	cJSON_ArrayForEach(o, loom__json_list(quiet, "reasons"))
 	{
@@ -186,19 +201,17 @@ static void conclusion(const struct loom__view *view, struct loom__text *out)
 	int said = 0;
 	for (size_t i = 0; i < view->comparisons; i++) {
 		const struct loom__compared *c = &view->compared[i];
-		char change[48], range[112], perhaps[48];
+		char change[48], range[LOOM__EFFECT_RANGE], perhaps[48];
 		const char *says = loom__verdict_phrase(view, c, perhaps);
 		if (strcmp(c->name, view->compared[0].name) || !says || isnan(c->effect))
 			continue;
 		loom__gain(change, c->effect, c->better);
-		loom__gain_range(range, c->effect, c->low, c->high, c->better, "?");
-		if (isnan(c->low) && isnan(c->high))
-			snprintf(range, sizeof(range), "too few blocks for an interval");
 		if (!strncmp(change, "\xc3\x97", 2) && strstr(says, "er than"))
 			change[strcspn(change, " ")] = 0; /* the sentence has the word faster or slower */
 		loom__text_add(out, said++ ? "" : "\n");
 		loom__line_add(out, "  %s %s %s in %s%s: %s (%s)\n", view->variant[c->variant].label, says,
-			       view->variant[c->baseline].label, c->name, perhaps, loom__ascii(change), loom__ascii(range));
+			       view->variant[c->baseline].label, c->name, perhaps, loom__ascii(change),
+			       loom__ascii(loom__effect_range(range, c)));
 	}
 }
 

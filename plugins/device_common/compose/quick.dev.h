@@ -190,7 +190,7 @@ LOOM_FN void loom_gpu_arrive(struct loom_ctx *c, uint32_t ready)
 	/* Acquire and release: the last worker acquires the work of all workers, and releases it to the host. */
 	if (c->lane != 0 || loom_fetch_add_acq_rel_dev(&g->arrived, 1u) + 1 != c->count)
 		return;
-	/* Relaxed: no worker uses these words again before it has loaded `settled`, or the host `ready`. */
+	/* Relaxed: they are used again only after a load of `settled`, or of the GO that the host stores after `ready`. */
 	loom_store_relaxed_dev(&g->arrived, 0u);
 	loom_store_relaxed_dev(&g->finished, 0u);
 	/* Before `settled`, as in loom_gpu_leave_small(). */

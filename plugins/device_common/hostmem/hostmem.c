@@ -6,12 +6,10 @@
 #include <inttypes.h>
 #include <numa.h>
 #include <numaif.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define HUGE_PAGE ((uint64_t)2 << 20) /* size on most machines, used only for reports */
 #define PIECE     ((uint64_t)256 << 20) /* is populated in about 0.1 s */
 #include "lib/align.h"
 #include "lib/fd.h"
@@ -73,42 +71,6 @@ static int populate(const struct loom_host *host, const struct hostmem_want *wan
 	return 0;
 }
 
-/* Returns how many bytes of the mapping at p are in huge pages, or -1 if the kernel does not report it. */
-static int64_t huge_bytes(const void *p)
-{
-	char line[256];
-	char rights[8];
-	unsigned long begin, end;
-	int64_t kib = -1;
-	int inside = 0;
-	FILE *f = fopen("/proc/self/smaps", "re");
-	while (f && kib < 0 && fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-%lx %4s", &begin, &end, rights) == 3)
-			inside = begin == (unsigned long)(uintptr_t)p;
-		else if (inside)
-			(void)sscanf(line, "ShmemPmdMapped: %" SCNd64, &kib);
-	}
-	if (f)
-		fclose(f);
-	return kib < 0 ? -1 : kib * 1024;
-}
-
-/* Reports whether memory is in huge pages, because the kernel may ignore madvise(). Smaller memory than one huge page
- * is not reported. */
-static void report_huge(const struct loom_host *host, const char *label, const void *p, uint64_t bytes)
-{
-	char name[64];
-	int64_t got = bytes < HUGE_PAGE ? -1 : huge_bytes(p);
-	if (got < 0)
-		return;
-	snprintf(name, sizeof(name), "memory.%.40s.huge_pages", label);
-	LOOM_CHOICE(host, name, "%s", !got ? "none" : (uint64_t)got < bytes / HUGE_PAGE * HUGE_PAGE ? "partly" : "yes");
-	if (!got)
-		LOOM_LOG(host, LOOM_LOG_WARN, label,
-			 "huge_pages = try: the kernel gave none, so small pages are used; as root: "
-			 "echo advise >/sys/kernel/mm/transparent_hugepage/shmem_enabled");
-}
-
 int hostmem_make(const struct loom_host *host, const struct hostmem_want *want, struct loom_memory *memory,
 		 struct loom_error *err)
 {
@@ -137,8 +99,6 @@ int hostmem_make(const struct loom_host *host, const struct hostmem_want *want, 
 		code = errno;
 		goto err_fd;
 	}
-	if (want->huge)
-		(void)madvise(p, bytes, MADV_HUGEPAGE); /* a failure is ignored, because the call is only advice */
 	bind_to_node(host, want, p, bytes);
 	code = populate(host, want, fd, p, bytes, err);
 	if (code) {
@@ -146,8 +106,6 @@ int hostmem_make(const struct loom_host *host, const struct hostmem_want *want, 
 		close(fd);
 		return code;
 	}
-	if (want->huge)
-		report_huge(host, want->label, p, bytes);
 	*memory = (struct loom_memory){.size = sizeof(*memory), .bytes = bytes, .fd = fd, .device = -1, .host = p};
 	return 0;
 err_fd:

@@ -10,7 +10,6 @@ struct hostmem_want {
 	const char *label; /* name in messages: "cpu:0", "transport_host" */
 	uint64_t bytes;
 	int node; /* NUMA node of the memory; -1: the kernel decides */
-	int huge; /* 1: request huge pages */
 };
 
 /* Makes zeroed, page-aligned memory with all pages present. So workers take no page faults, and a lack of memory is an

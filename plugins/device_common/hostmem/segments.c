@@ -81,7 +81,7 @@ static int make(const struct segments *s, const struct loom_devices *devices, st
 		struct loom_error *err)
 {
 	struct loom_memory *memory = &b->memory[home];
-	const struct hostmem_want want = {.label = s->label, .bytes = memory->bytes, .node = s->node, .huge = s->huge};
+	const struct hostmem_want want = {.label = s->label, .bytes = memory->bytes, .node = -1};
 	int code = home < devices->count
 		       ? devices->ops[home]->mem_alloc(devices->self[home], memory->bytes, 0, memory, err)
 		       : hostmem_make(s->host, &want, memory, err);

@@ -24,7 +24,6 @@ struct segments {
 	const struct loom_host *host;
 	const char *label; /* name of the transport in messages */
 	uint32_t atomics;
-	int node, huge; /* as in struct hostmem_want */
 	/* Returns the number of the device in whose memory the segment is placed, or devices->count for host memory. It
 	 * is not called for segments with LOOM_MEMORY_PRIVATE or LOOM_MEMORY_HOST. */
 	uint32_t (*home)(const struct segments *s, const struct loom_devices *devices,

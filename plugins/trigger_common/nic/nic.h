@@ -120,17 +120,12 @@ struct nic_ops {
 	const char *name;
 	int has_fifo, has_record;
 	int by_stream; /* 1: the front end of the device reports ends of kernels to the NIC; 0: the host does */
-	int adds; /* 1: workers of all devices add to the same words, which non-coherent devices cannot do */
 	const char *no_argument; /* error text that says why a fire cannot supply part of an operation; NULL: it can */
 	/* Returns the size in bytes of the plug-in's own part at shape.extra_at, and in *entries the number of its
 	 * entries. NULL: the plug-in has no such part. */
 	uint64_t (*extra)(const struct nic *nic, uint64_t *entries);
 	/* Called when a sample begins and the blocks are cleared. */
 	void (*reset)(struct nic *nic);
-	/* Called before a post is added to nic.list. The plug-in sets *taken = 1 if it keeps the post itself; the list
-	 * then does not get it. */
-	int (*post)(struct nic *nic, const struct loom_trigger_post *what, uint64_t *id, int *taken,
-		    struct loom_error *err);
 	/* Called after a post with this tag was added to nic.list. */
 	void (*posted)(struct nic *nic, uint64_t tag);
 	/* Takes the fires of workers. Returns 0 if there were none, else a positive number. */

@@ -110,10 +110,6 @@ static uint64_t device_bytes(const struct nic *nic, const struct loom_device_sha
 int nic_policy_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
 {
 	struct nic *nic = self;
-	if (layout->noncoherent && nic->ops->adds && layout->devices > 1)
-		return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
-				 "%s: these devices cannot add to the same word: use another trigger, or one device",
-				 nic->ops->name);
 	if (shares(layout) && !strcmp(nic->opts->provider, "auto") && !strcmp(nic->fabric->name, "shm")) {
 		nic->fabric->ops->close(nic->fabric);
 		nic->fabric = NULL;
@@ -282,23 +278,19 @@ int nic_policy_check(void *self, const struct loom_trigger_post *post, struct lo
 int nic_policy_post(void *self, const struct loom_trigger_post *post, uint64_t *id, struct loom_error *err)
 {
 	struct nic *nic = self;
-	int rc = nic_check(nic, post, err), taken = 0;
+	int rc = nic_check(nic, post, err);
 	if (rc)
 		return rc;
 	nic_lock(nic);
 	if (post->tag > LOOM_TAG_MAX)
 		nic_count_arrivals(nic);
-	if (nic->ops->post)
-		rc = nic->ops->post(nic, post, id, &taken, err);
-	if (!rc && !taken) {
-		rc = list_add(&nic->list, post, id);
-		if (rc == LOOM_EBUSY)
-			rc = nic_too_late(nic->host, nic->ops->name, post, err);
-		else if (rc)
-			rc = nic_full(nic, err);
-		else if (nic->ops->posted)
-			nic->ops->posted(nic, post->tag);
-	}
+	rc = list_add(&nic->list, post, id);
+	if (rc == LOOM_EBUSY)
+		rc = nic_too_late(nic->host, nic->ops->name, post, err);
+	else if (rc)
+		rc = nic_full(nic, err);
+	else if (nic->ops->posted)
+		nic->ops->posted(nic, post->tag);
 	/* If this post is made during a sample under virtual time, its fire may have happened already, so the agent
 	 * must run. */
 	if (nic->clock && nic->steps)

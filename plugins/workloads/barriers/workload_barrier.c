@@ -236,7 +236,7 @@ static int check_ranks(const struct workload *w, const struct loom_layout *layou
 		       struct loom_error *err)
 {
 	const struct rounds_opts *o = w->opts;
-	uint32_t ranks = LOOM_HAS(w->host, allgather) ? w->host->ranks : 1;
+	uint32_t ranks = workload_ranks(w->host);
 	uint64_t rounds = o->checked < ROUNDS_STAMPS ? o->checked : ROUNDS_STAMPS;
 	uint64_t bytes = sizeof(struct rounds_of_rank) + rounds * sizeof(*own);
 	char *all = w->host->alloc(w->host, (ranks + 1ull) * bytes);

@@ -32,6 +32,16 @@ static inline int workload_goes_on(const struct loom_host *host, uint64_t i, uin
 	return i % 65536 || !LOOM_HAS(host, progress) ? 0 : host->progress(host, (double)i / (double)n, err);
 }
 
+/* Return the number of ranks of the job, and that of this rank. */
+static inline uint32_t workload_ranks(const struct loom_host *host)
+{
+	return LOOM_HAS(host, allgather) ? host->ranks : 1;
+}
+static inline uint32_t workload_rank(const struct loom_host *host)
+{
+	return workload_ranks(host) > 1 ? host->rank : 0;
+}
+
 /* create() of workloads without state. */
 static inline int workload_create_plain(const struct loom_host *host, const void *opts, void **self,
 					struct loom_error *err)

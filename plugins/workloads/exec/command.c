@@ -64,15 +64,12 @@ static const char *split(const char *s, struct words *w)
 	return w->too_long ? "it is too long" : !w->r->args ? "it is empty" : NULL;
 }
 
-/* Stores the program's path. A name with a slash is a path, relative to the folder in which the program runs. Other
- * names are searched in PATH. */
+/* Stores the program's path. A name with a slash is a path. Other names are searched in PATH. */
 static int find_program(const struct instance *x, struct request *r, struct loom_error *err)
 {
 	const char *name = r->text;
 	if (strchr(name, '/')) {
-		int relative = *name != '/' && *r->directory;
-		int n = snprintf(r->path, sizeof(r->path), "%s%s%s", relative ? r->directory : "",
-				 relative ? "/" : "", name);
+		int n = snprintf(r->path, sizeof(r->path), "%s", name);
 		if (n < (int)sizeof(r->path) && !access(r->path, X_OK))
 			return 0;
 		return LOOM_FAIL(x->host, err, LOOM_EUNAVAIL,
@@ -100,9 +97,6 @@ int command_split(const struct instance *x, struct request *r, struct loom_error
 	struct words w = {.r = r};
 	const char *fault = NULL;
 	r->timeout_ns = o->timeout;
-	if (o->directory && snprintf(r->directory, sizeof(r->directory), "%s", o->directory) >=
-				    (int)sizeof(r->directory))
-		return LOOM_REFUSE(x->host, err, "directory", "directory: its name is too long");
 	if (o->shell) {
 		const char *const args[] = {"/bin/sh", "-c", o->command};
 		for (int i = 0; i < 3; i++) {

@@ -16,7 +16,6 @@
 
 struct options {
 	const char *command;
-	const char *directory;
 	const char *cores;
 	const char *metrics;
 	const char *expect;
@@ -36,7 +35,6 @@ struct request {
 	uint64_t timeout_ns; /* longest time of one execution; 0: no limit */
 	uint32_t args;
 	char path[4096];
-	char directory[4096]; /* folder in which the program runs; "": this process's folder */
 	char text[EXEC_TEXT]; /* `args` arguments, each with a NUL at its end */
 	_Alignas(cpu_set_t) unsigned char cpus[EXEC_CPUS / 8];
 };

@@ -61,7 +61,6 @@ static void start(struct run *run)
 	const struct request *r = run->r;
 	const struct child_program program = {.path = r->path,
 					      .argv = run->argv,
-					      .folder = r->directory,
 					      .in = run->null,
 					      .out = run->out[1],
 					      .err = run->err[1],

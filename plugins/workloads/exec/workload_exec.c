@@ -15,9 +15,6 @@ static const struct loom_opt rows[] = {
 			 "It is searched in PATH.", .flags = LOOM_OPT_REQUIRED | LOOM_OPT_TRUST),
 	LOOM_OPT(struct options, shell, LOOM_OPT_BOOL, "no",
 			 "Whether /bin/sh runs the command, as pipes and variables require.", .flags = LOOM_OPT_TRUST),
-	LOOM_OPT(struct options, directory, LOOM_OPT_PATH, "",
-			 "Folder in which the program runs. Empty: the working directory of gpuloom.",
-			 .flags = LOOM_OPT_TRUST),
 	LOOM_OPT(struct options, cores, LOOM_OPT_CPUS, "", "Cores that the program may use. Empty: all that gpuloom "
 		"may use."),
 	LOOM_OPT(struct options, metrics, LOOM_OPT_STR, "",

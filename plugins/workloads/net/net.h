@@ -12,12 +12,6 @@
 #include "../collective/net.h"
 #include "../common/host.h"
 
-static inline int net_ascending(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
-}
-
 /* Returns quantile p, from 0 to 1, of `n` sorted values. */
 static inline double net_quantile(const uint64_t *sorted, uint64_t n, double p)
 {

@@ -139,7 +139,7 @@ static int add_times(const struct workload *w, struct loom_report *report, const
 		uint64_t b = *(const uint64_t *)((const char *)&t[i] + to);
 		room[i] = b > a ? b - a : 0;
 	}
-	qsort(room, n, sizeof(*room), net_ascending);
+	qsort(room, n, sizeof(*room), workload_ascending);
 	static const struct {
 		const char *suffix;
 		double p;
@@ -162,7 +162,7 @@ static void add_turns(const struct workload *w, struct loom_report *report, cons
 		room[i] = t[i + 1].fire > t[i].back ? t[i + 1].fire - t[i].back : 0;
 	if (n < 2)
 		return;
-	qsort(room, n - 1, sizeof(*room), net_ascending);
+	qsort(room, n - 1, sizeof(*room), workload_ascending);
 	w->host->metric(w->host, report, "turn_p50", "ns", LOOM_BETTER_LESS, net_quantile(room, n - 1, .5));
 }
 

@@ -226,6 +226,34 @@ int routing_read(const struct loom_host *host, const char *path, struct routing 
 	return rc;
 }
 
+int routing_inputs(const struct loom_host *host, enum experts_skew skew, const char *trace, struct loom_error *err)
+{
+	struct routing r = {0};
+	int rc = skew == EXPERTS_TRACE ? routing_read(host, trace, &r, err) : 0;
+	routing_free(&r);
+	return rc;
+}
+
+int routing_create(const struct loom_host *host, enum experts_skew skew, const char *trace, const struct routing *shape,
+		   struct routing *r, struct loom_error *err)
+{
+	int rc = 0;
+	*r = *shape;
+	if (skew == EXPERTS_TRACE) {
+		rc = routing_read(host, trace, r, err);
+		if (!rc && (r->experts != shape->experts || r->tokens != shape->tokens || r->top != shape->top))
+			rc = LOOM_FAIL(host, err, LOOM_EINVAL, "%s: set experts = %u, tokens = %u and top = %u", trace, r->experts, r->tokens,
+				       r->top);
+	} else {
+		r->choice = calloc((uint64_t)r->tokens * r->top, sizeof(*r->choice));
+		r->source = calloc(r->tokens, sizeof(*r->source));
+		rc = r->choice && r->source ? 0 : LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
+	}
+	if (rc)
+		routing_free(r);
+	return rc;
+}
+
 int routing_write(const struct loom_host *host, const char *path, const struct routing *r, struct loom_error *err)
 {
 	FILE *f = fopen(path, "we");

@@ -28,6 +28,8 @@ enum experts_skew {
 	EXPERTS_SKEWS(EXPERTS_SKEW)
 #undef EXPERTS_SKEW
 };
+#define EXPERTS_SKEW_TEXT(NAME, text, what) text,
+#define EXPERTS_SKEW_HELP(NAME, text, what) text ": " what ". "
 
 #define EXPERTS_MOST	    4096u
 #define EXPERTS_TOP_MOST    64u
@@ -56,6 +58,12 @@ uint64_t routing_checksum(const struct routing *r);
  * by routing_free(). Messages call the text `name`. */
 int routing_parse(const struct loom_host *host, const char *name, const char *text, struct routing *r, struct loom_error *err);
 int routing_read(const struct loom_host *host, const char *path, struct routing *r, struct loom_error *err);
+/* Makes the choices for `skew`: reads the file `trace`, which must have the experts, tokens and choices of `shape`; with any other
+ * skew, allocates room for one step, which routing_draw() fills. Freed by routing_free(). */
+int routing_create(const struct loom_host *host, enum experts_skew skew, const char *trace, const struct routing *shape,
+		   struct routing *r, struct loom_error *err);
+/* Implements inputs() of workloads with these options. */
+int routing_inputs(const struct loom_host *host, enum experts_skew skew, const char *trace, struct loom_error *err);
 int routing_write(const struct loom_host *host, const char *path, const struct routing *r, struct loom_error *err);
 void routing_free(struct routing *r);
 

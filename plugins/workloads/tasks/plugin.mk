@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 PLUGINS += workload_memset workload_memset_loop workload_contains workload_fib workload_uts \
-  workload_synthetic workload_costs workload_ragged workload_experts workload_makespan
+  workload_synthetic workload_costs workload_ragged workload_experts workload_dispatch workload_makespan
 workload_memset_SRC := $D/workload_memset.c
 workload_memset_CFLAGS := -I$D
 workload_memset_loop_SRC := $D/workload_memset_loop.c
@@ -28,5 +28,8 @@ workload_makespan_LIBS := -lcjson -lm
 workload_experts_SRC := $D/workload_experts.c $D/experts_routing.c $(SDK)lib/text.c
 workload_experts_CFLAGS := -I$D -O3
 workload_experts_LIBS := -lm
+workload_dispatch_SRC := $D/workload_dispatch.c $D/experts_routing.c $(SDK)lib/text.c
+workload_dispatch_CFLAGS := -I$D -O3
+workload_dispatch_LIBS := -lm
 TEST_LIBS_test_workloads := -lz -lm -ldl
 TEST_LIBS_test_uneven := -lm

@@ -11,9 +11,7 @@
 #include "../common/products.h"
 #include "lib/align.h"
 
-#define SKEW_TEXT(NAME, text, what) text,
-static const char *const skews[] = {EXPERTS_SKEWS(SKEW_TEXT) NULL};
-#define SKEW_HELP(NAME, text, what) text ": " what ". "
+static const char *const skews[] = {EXPERTS_SKEWS(EXPERTS_SKEW_TEXT) NULL};
 static const char *const redraws[] = {"run", "sample", NULL};
 
 struct experts_opts {
@@ -26,7 +24,7 @@ static const struct loom_opt experts_rows[] = {
 	LOOM_OPT(struct experts_opts, tokens, LOOM_OPT_U32, "64", "Tokens of the batch.", .min = 1, .max = EXPERTS_TOKENS_MOST),
 	LOOM_OPT(struct experts_opts, top, LOOM_OPT_U32, "2", "Experts that a token chooses.", .min = 1, .max = EXPERTS_TOP_MOST),
 	LOOM_OPT(struct experts_opts, skew, LOOM_OPT_ENUM, "zipf",
-			 "Which experts tokens choose, by [run] seed and the step. " EXPERTS_SKEWS(SKEW_HELP), .choices = skews),
+			 "Which experts tokens choose, by [run] seed and the step. " EXPERTS_SKEWS(EXPERTS_SKEW_HELP), .choices = skews),
 	LOOM_OPT(struct experts_opts, ranks, LOOM_OPT_U32, "4",
 			 "Ranks of the skews that name ranks. Each has an equal range of the experts and sends a part of the tokens; all run "
 			 "in this job.", .min = 1, .max = EXPERTS_MOST),
@@ -119,24 +117,15 @@ static int experts_create(const struct loom_host *host, const void *opts, void *
 		return rc;
 	struct experts_job *job = made;
 	job->o = opts;
-	struct routing *t = &job->trace, shape = shape_of(job->o);
-	if (job->o->skew == EXPERTS_TRACE) {
-		rc = routing_read(host, job->o->trace, t, err);
-		if (!rc && (t->experts != shape.experts || t->tokens != shape.tokens || t->top != shape.top))
-			rc = LOOM_FAIL(host, err, LOOM_EINVAL, "%s: set experts = %u, tokens = %u and top = %u", job->o->trace, t->experts,
-				       t->tokens, t->top);
-	} else {
-		*t = shape;
-		t->choice = calloc((uint64_t)t->tokens * t->top, sizeof(*t->choice));
-		t->source = calloc(t->tokens, sizeof(*t->source));
-	}
+	struct routing shape = shape_of(job->o);
+	rc = routing_create(host, job->o->skew, job->o->trace, &shape, &job->trace, err);
 	if (rc) {
 		experts_destroy(job);
 		return rc;
 	}
 	job->count = calloc(job->o->experts, sizeof(*job->count));
 	job->hidden = calloc(job->o->hidden, sizeof(*job->hidden));
-	if (!t->choice || !t->source || !job->count || !job->hidden) {
+	if (!job->count || !job->hidden) {
 		experts_destroy(job);
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	}
@@ -278,10 +267,7 @@ static int record(struct experts_job *job, const struct loom_layout *layout, str
 static int experts_inputs(const struct loom_host *host, const void *opts, struct loom_error *err)
 {
 	const struct experts_opts *o = opts;
-	struct routing r = {0};
-	int rc = o->skew == EXPERTS_TRACE ? routing_read(host, o->trace, &r, err) : 0;
-	routing_free(&r);
-	return rc;
+	return routing_inputs(host, o->skew, o->trace, err);
 }
 
 static int experts_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)

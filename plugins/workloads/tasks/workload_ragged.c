@@ -22,7 +22,8 @@ struct ragged_opts {
 };
 
 static const struct loom_opt ragged_rows[] = {
-	LOOM_OPT(struct ragged_opts, sequences, LOOM_OPT_U32, "16", "Sequences of the batch; with law = trace those of the file.",
+	LOOM_OPT(struct ragged_opts, sequences, LOOM_OPT_U32, "16", "Sequences of the batch; with law = trace those of the file. Several ranks share them: each has some in its own memory, "
+			 "those that it gets if the longest go first to the rank with the fewest tokens, or with redraw = sample in turn.",
 			 .min = 1, .max = 65536),
 	LOOM_OPT(struct ragged_opts, law, LOOM_OPT_ENUM, "zipf",
 			 "Lengths of the sequences, in random order by [run] seed. " RAGGED_LAWS(LAW_HELP), .choices = laws),
@@ -54,8 +55,11 @@ static const struct loom_opt ragged_rows[] = {
 struct ragged_job {
 	struct workload base;
 	const struct ragged_opts *o;
-	uint32_t *length; /* [n]: tokens of each sequence */
-	uint32_t n;
+	uint32_t *drawn_length; /* [all]: tokens of each sequence of all ranks */
+	uint32_t *length; /* [n]: tokens of each sequence of this rank */
+	uint32_t all, n;
+	uint32_t *order; /* [2][all]: memory of share() */
+	uint64_t *load;	 /* [ranks]: tokens of each rank */
 	uint64_t tokens, most; /* tokens of all sequences, now and at most */
 	uint64_t drawn_for, sample; /* drawn_for: seed of the lengths, if `drawn` is set */
 	int drawn;
@@ -90,7 +94,10 @@ static void ragged_destroy(void *self)
 {
 	struct ragged_job *job = self;
 	if (job) {
+		free(job->drawn_length);
 		free(job->length);
+		free(job->order);
+		free(job->load);
 		free(job->expected);
 	}
 	workload_destroy(self);
@@ -104,11 +111,18 @@ static int ragged_create(const struct loom_host *host, const void *opts, void **
 		return rc;
 	struct ragged_job *job = made;
 	job->o = opts;
-	job->n = job->o->sequences;
+	job->all = job->o->sequences;
 	if (job->o->law == RAGGED_TRACE)
-		rc = ragged_read(host, job->o->trace, &job->length, &job->n, err);
-	else if (!(job->length = calloc(job->n, sizeof(*job->length))))
+		rc = ragged_read(host, job->o->trace, &job->drawn_length, &job->all, err);
+	else
+		job->drawn_length = calloc(job->all, sizeof(*job->drawn_length));
+	job->length = rc ? NULL : calloc(job->all, sizeof(*job->length));
+	job->order = rc ? NULL : calloc(job->all, 2 * sizeof(*job->order));
+	job->load = rc ? NULL : calloc(workload_ranks(host), sizeof(*job->load));
+	if (!rc && (!job->drawn_length || !job->length || !job->order || !job->load))
 		rc = LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
+	if (!rc && job->all < workload_ranks(host))
+		rc = LOOM_FAIL(host, err, LOOM_EINVAL, "ragged: %u sequences are too few for %u ranks", job->all, workload_ranks(host));
 	if (rc)
 		ragged_destroy(job);
 	else
@@ -153,6 +167,36 @@ static int ragged_constants(void *self, const struct loom_layout *layout, char *
 	return 0;
 }
 
+/* Compares two sequences, the longer one first. */
+static int longer(const void *a, const void *b, void *job)
+{
+	const uint32_t *length = ((const struct ragged_job *)job)->drawn_length, x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return length[x] != length[y] ? (length[x] < length[y]) - (length[x] > length[y]) : (x > y) - (x < y);
+}
+
+/* Gives each sequence to a rank, and copies the lengths of this rank's in their order. If lengths are drawn again, a sequence stays
+ * where its keys are. */
+static void share(struct ragged_job *job)
+{
+	uint32_t ranks = workload_ranks(job->base.host), *order = job->order, *home = job->order + job->all;
+	memset(job->load, 0, ranks * sizeof(*job->load));
+	for (uint32_t i = 0; i < job->all; i++)
+		order[i] = i;
+	if (ranks > 1 && !job->o->redraw)
+		qsort_r(order, job->all, sizeof(*order), longer, job);
+	for (uint32_t i = 0; i < job->all; i++) {
+		uint32_t to = i % ranks;
+		for (uint32_t r = 0; !job->o->redraw && r < ranks; r++)
+			to = job->load[r] < job->load[to] ? r : to;
+		job->load[to] += job->drawn_length[order[i]];
+		home[order[i]] = to;
+	}
+	job->n = 0;
+	for (uint32_t i = 0; i < job->all; i++)
+		if (home[i] == workload_rank(job->base.host))
+			job->length[job->n++] = job->drawn_length[i];
+}
+
 /* Draws the lengths of the current sample. */
 static void draw(struct ragged_job *job, const struct loom_layout *layout)
 {
@@ -163,14 +207,19 @@ static void draw(struct ragged_job *job, const struct loom_layout *layout)
 	job->drawn = 1;
 	job->drawn_for = seed;
 	if (o->law == RAGGED_TRACE && o->redraw)
-		ragged_shuffle(job->length, job->n, seed);
+		ragged_shuffle(job->drawn_length, job->all, seed);
 	else if (o->law != RAGGED_TRACE)
-		ragged_draw(o->law, o->length, seed, job->n, job->length);
+		ragged_draw(o->law, o->length, seed, job->all, job->drawn_length);
+	share(job);
 	job->tokens = 0;
 	for (uint32_t i = 0; i < job->n; i++)
 		job->tokens += job->length[i];
-	/* All draws of other laws have the same sum. */
-	job->most = o->redraw && o->law == RAGGED_UNIFORM ? 2ull * o->length * job->n : job->tokens;
+	/* All draws of other laws have the same sum over all ranks. */
+	job->most = job->tokens;
+	if (o->redraw && o->law == RAGGED_UNIFORM)
+		job->most = 2ull * o->length * job->n;
+	for (uint32_t r = 0; o->redraw && o->law != RAGGED_UNIFORM && r < workload_ranks(job->base.host); r++)
+		job->most = r ? job->most + job->load[r] : job->load[0];
 	for (uint64_t i = 0; job->expected && i < (uint64_t)job->n * o->heads * o->dim; i++)
 		job->expected[i] = NAN;
 }

@@ -485,25 +485,30 @@ LOOM_FN void loom_comm_load(const struct loom_comm_view *v, struct loom_comm_wai
 			    uint64_t round, uint64_t i, uint64_t end, uint32_t lanes, uint32_t from, struct loom_comm_unit *u)
 {
 	uint64_t least = loom_comm_mark_from(round), mark = loom_comm_mark(w, round);
-	uint32_t late, unlike;
+	uint32_t late, unlike, n;
 	do {
 		uint64_t at = i;
 		uint32_t r = from;
+		n = 0;
 		LOOM_COMM_UNROLL
 		for (uint32_t k = 0; k < LOOM_COMM_FLIGHT; k++) {
-			const struct loom_comm_unit *source = loom_comm_source(v, s, r) + at;
+			if (at >= end) /* few units: their loads shall not wait for instructions of absent ones */
+				break;
 			u[k].word[1] = mark;
-			if (at < end && s->marked && r != v->rank)
-				u[k].word[1] = loom_load_marked_sys(source->word, &u[k].word[0]);
-			if (at < end && !s->marked)
-				u[k] = *source;
+			if (!s->marked)
+				u[k] = *(loom_comm_source(v, s, r) + at);
+			else if (r != v->rank)
+				u[k].word[1] = loom_load_marked_sys((loom_comm_source(v, s, r) + at)->word, &u[k].word[0]);
 			at += r == s->last ? lanes : 0;
 			r = r == s->last ? s->first : r + 1;
+			n = k + 1;
 		}
 		late = unlike = v->ranks;
 		r = from;
 		LOOM_COMM_UNROLL
 		for (uint32_t k = 0; k < LOOM_COMM_FLIGHT; k++) {
+			if (k >= n)
+				break;
 			late = u[k].word[1] < least ? r : late;
 			unlike = u[k].word[1] != mark ? r : unlike;
 			r = r == s->last ? s->first : r + 1;
@@ -525,7 +530,7 @@ LOOM_FN void loom_comm_take(const struct loom_comm_view *v, struct loom_comm_wai
 	int reduces = call->what == LOOM_COMM_ALLREDUCE || call->what == LOOM_COMM_REDUCE_SCATTER;
 	uint64_t i = begin + lane;
 	uint32_t from = s->first;
-	struct loom_comm_sum sum[2];
+	struct loom_comm_sum sum[2] = {{{0, 0, 0, 0}}, {{0, 0, 0, 0}}};
 	LOOM_NO_UNROLL
 	while (i < end) {
 		struct loom_comm_unit u[LOOM_COMM_FLIGHT] = {{{0, 0}}};
@@ -964,22 +969,21 @@ LOOM_FN int loom_comm_block(const struct loom_comm_view *v, const struct loom_co
 	return loom_comm_some(v, call, 0, bytes, track, lane, lanes);
 }
 
-/* Executes the part of block `block` of a collective that is divided among `blocks` blocks. */
-LOOM_FN int loom_comm_divided(const struct loom_comm_view *v, const struct loom_comm_call *call, uint32_t block,
-			      uint32_t blocks, uint32_t lane, uint32_t lanes)
+/* Executes the part of block `block` of a collective that is divided among blocks, each of which has `each` bytes, a multiple of 16. */
+LOOM_FN int loom_comm_divided(const struct loom_comm_view *v, const struct loom_comm_call *call, uint32_t block, uint64_t each,
+			      uint32_t lane, uint32_t lanes)
 {
 	uint64_t bytes = call->what == LOOM_COMM_BARRIER ? 0 : call->count * loom_comm_size(call->type);
-	uint64_t each = blocks > 1 ? (bytes + blocks - 1) / blocks : bytes, begin, end; /* a division takes long */
-	each = (each + 15) / 16 * 16;
-	begin = block * each < bytes ? block * each : bytes;
-	end = begin + each < bytes ? begin + each : bytes;
+	uint64_t begin = block * each < bytes ? block * each : bytes, end = begin + each < bytes ? begin + each : bytes;
 	return loom_comm_some(v, call, begin, end - begin, block, lane, lanes);
 }
 
 #ifdef LOOM_COMM_IS_GPU
 LOOM_FN int loom_comm_grid(const struct loom_comm_view *v, const struct loom_comm_call *call)
 {
-	return loom_comm_divided(v, call, blockIdx.x, gridDim.x, threadIdx.x, blockDim.x);
+	uint64_t bytes = call->what == LOOM_COMM_BARRIER ? 0 : call->count * loom_comm_size(call->type);
+	uint64_t each = ((bytes + gridDim.x - 1) / gridDim.x + 15) / 16 * 16;
+	return loom_comm_divided(v, call, blockIdx.x, each, threadIdx.x, blockDim.x);
 }
 #endif
 
