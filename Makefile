@@ -418,6 +418,8 @@ $B/bench/uneven_omp: bench/uneven_omp.c $(UNEVEN_COMMON)
 	$(call uneven,gcc -std=gnu11,-fopenmp)
 $B/bench/uneven_tbb: bench/uneven_tbb.cpp $(UNEVEN_COMMON)
 	$(call uneven,g++ -std=c++17,,-ltbb)
+$B/bench/gpu_uneven: bench/gpu_uneven.cu $(UNEVEN_COMMON)
+	$Q$(or $(NVCC),nvcc) -O3 -std=c++20 -arch=$(or $(ARCH),native) $^ $(CORE_LIBS) -lcunit -o $@
 bench-uneven: all $B/bench/uneven_omp $B/bench/uneven_tbb ## uneven tasks against loops of OpenMP and oneTBB with the same bodies
 	tools/deps bench
 	python3 bench/uneven.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/uneven.txt

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decode attention over paged sequences without gpuloom's schedulers, as a rival of `workload = exec`: plain CUDA, float16, 128
- * numbers a head, 32 heads, 8 of keys, pages of 16 tokens in random order. The task function is the one of workload_ragged
- * (mma.sync), so that only the way in which blocks get tasks differs. Tasks are sorted: the longest come first.
+/* The tasks of workload_ragged and workload_experts without gpuloom's schedulers, as rivals of `workload = exec`: plain CUDA. The task
+ * functions and the data are those of the workloads, so that only the way in which blocks get tasks differs. Tasks are sorted: the
+ * longest come first. The workloads verify the results.
  *
- *   gpu_uneven counter LENGTHS CHUNK     a persistent kernel, whose blocks take tasks from an atomic counter
- *   gpu_uneven grid LENGTHS CHUNK        a block for each task; the hardware starts them in this order
- *   gpu_uneven copy                      a copy of 1 GiB; bytes_per_s counts bytes read and written
+ *   gpu_uneven counter WORKLOAD [OPTION=VALUE]...  a persistent kernel, whose blocks take tasks from an atomic counter
+ *   gpu_uneven grid WORKLOAD [OPTION=VALUE]...     a block for each task; the hardware starts them in this order
  *
- * LENGTHS is a file with the tokens of a sequence per line, CHUNK the most tokens of a task. The last line of the output is a JSON
- * object of metrics: the medians of TURNS launches, after two that are not counted. `seconds` is:
+ * WORKLOAD is ragged or experts. The constants below allow only some options. The tasks of the second product of experts stand behind
+ * those of the first, and wait for them. The last line of the output is a JSON object of metrics: the medians of TURNS launches, after
+ * two that are not counted. `seconds` is:
  * - counter: from the moment when all blocks are resident and have met until the last of them has no task, by the clock of
- *   the GPU. gpuloom's runs are timed in the same way. launch_ns is the time of the whole kernel by events;
+ *   the GPU. gpuloom's runs are timed in the same way;
  * - grid: the time of the kernel by events. The GPU is busy until the kernel is queued, so no time of the host is in it.
- * plan_ns is the time of the host to make, sort and copy the tasks, which neither includes. Some heads are compared with a
- * computation in double precision. */
-#include <cuda_fp16.h>
-#include <math.h>
+ * Neither includes the time of the host to sort and copy the tasks.
+ *
+ * The program is linked with the objects that `make build/bench/gpu_uneven` names. */
 #include <stdint.h>
 #include <string.h>
+#include <string>
 #include <vector>
 
 #include "gpu_must.h"
-#include "times.h"
+#include "uneven.h"
 
 /* ---- what the task function needs from gpuloom ---- */
 
@@ -36,11 +36,15 @@
 #define loom_last_noncoherent(c, l, p)    ((void)(l), 0)
 #define RAGGED_DIM    128
 #define RAGGED_GROUP  4
-#define RAGGED_TILE   64
 #define RAGGED_BFLOAT 0
+#define EXPERTS_ROWS   128
+#define EXPERTS_BLOCK  16
+#define EXPERTS_BFLOAT 1
+#define EXPERTS_AHEAD  6
 #ifdef __CUDA_ARCH__
-#define LOOM_REAL_GPU   1
-#define RAGGED_PRODUCTS 1
+#define LOOM_REAL_GPU    1
+#define RAGGED_PRODUCTS  1
+#define EXPERTS_PRODUCTS 1
 #endif
 
 struct loom_onebit_lock;
@@ -48,7 +52,7 @@ struct loom_task {
 	uint64_t tag, join, param[4], data[2];
 };
 struct loom_ctx {
-	uint32_t lane, lanes;
+	uint32_t lane, lanes, workers;
 	void *global[1], *local[1];
 };
 
@@ -81,15 +85,12 @@ LOOM_FN int loom_last(struct loom_ctx *c, uint64_t *pending)
 #include "../plugins/workloads/tasks/pieces.dev.h"
 #include "../plugins/workloads/tasks/task.dev.h"
 #include "../plugins/workloads/tasks/tile.dev.h"
+#include "../plugins/workloads/tasks/workload_experts.dev.h"
 #include "../plugins/workloads/tasks/workload_ragged.dev.h"
 
 /* ---- kernels ---- */
 
 #define TURNS 20
-#define HEADS 32u
-#define KV    (HEADS / RAGGED_GROUP)
-#define PAGE  16u
-#define CHECKED 4 /* heads */
 
 struct turn {
 	unsigned arrived, next;
@@ -105,11 +106,31 @@ static __device__ unsigned long long gpu_ns(void)
 
 extern __shared__ __align__(16) char scratch[];
 
-static __global__ void __launch_bounds__(LOOM_LANES)
-    by_counter(struct ragged *r, const struct loom_task *task, unsigned tasks, struct turn *t)
+static __device__ void do_task(struct loom_ctx *c, struct ragged *, const struct loom_task *task)
+{
+	workload_ragged_chunk(c, task);
+}
+
+/* A task of the second product waits for those of the first, which stand before it and so have been taken. */
+static __device__ void do_task(struct loom_ctx *c, struct experts *r, const struct loom_task *task)
+{
+	struct experts_task w = experts_task_of(r, task);
+	if (w.second && c->lane == 0) {
+		while (*(volatile uint64_t *)(EXPERTS_AT(r, uint64_t, pending) + 2ull * w.block))
+			;
+		__threadfence();
+	}
+	__syncthreads();
+	workload_experts_tile(c, task);
+}
+
+/* `blocks` are resident on a multiprocessor, or as many as the compiler makes fit: 1. */
+template <class Job, int blocks>
+static __global__ void __launch_bounds__(LOOM_LANES, blocks)
+    by_counter(Job *r, const struct loom_task *task, unsigned tasks, struct turn *t)
 {
 	__shared__ unsigned at;
-	struct loom_ctx c = {threadIdx.x, LOOM_LANES, {r}, {scratch}};
+	struct loom_ctx c = {threadIdx.x, LOOM_LANES, gridDim.x, {r}, {scratch}};
 	if (threadIdx.x == 0) {
 		atomicAdd(&t->arrived, 1u);
 		while (*(volatile unsigned *)&t->arrived < gridDim.x)
@@ -125,262 +146,135 @@ static __global__ void __launch_bounds__(LOOM_LANES)
 		__syncthreads();
 		if (mine >= tasks)
 			break;
-		workload_ragged_chunk(&c, task + mine);
+		do_task(&c, r, task + mine);
 	}
 	if (threadIdx.x == 0)
 		atomicMax(&t->end, gpu_ns());
 }
 
-static __global__ void __launch_bounds__(LOOM_LANES) by_grid(struct ragged *r, const struct loom_task *task)
+template <class Job> static __global__ void __launch_bounds__(LOOM_LANES) by_grid(Job *r, const struct loom_task *task)
 {
-	struct loom_ctx c = {threadIdx.x, LOOM_LANES, {r}, {scratch}};
-	workload_ragged_chunk(&c, task + blockIdx.x);
-}
-
-static __host__ __device__ uint64_t mix(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15ull;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
-
-/* Returns random number i as float16: its absolute value is at least 1/16 and below 1. */
-static __host__ __device__ uint16_t random_half(uint64_t i)
-{
-	uint64_t x = mix(i);
-	return (uint16_t)((x & 1) << 15 | (11 + (x >> 1 & 3)) << 10 | (x >> 8 & 1023));
-}
-
-static __global__ void fill(uint16_t *to, uint64_t n, uint64_t first)
-{
-	for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x; i < n; i += (uint64_t)gridDim.x * blockDim.x)
-		to[i] = random_half(first + i);
+	struct loom_ctx c = {threadIdx.x, LOOM_LANES, gridDim.x, {r}, {scratch}};
+	do_task(&c, r, task + blockIdx.x);
 }
 
 /* ---- host ---- */
 
-struct batch {
-	std::vector<uint32_t> length, start, table;
-	std::vector<uint64_t> pending;
-	std::vector<struct loom_task> task;
-	uint64_t tokens, numbers, parts, bytes; /* numbers: of all pages; bytes: of the block */
-	struct ragged head;
-};
-
-/* Sets the offsets of the arrays, as workload_ragged does. */
-static void place(struct batch *b)
+/* What differs between the jobs: the bytes that a task reads, and the shared memory of a block, which is 0 if the constants above are
+ * for other options. follow() appends the tasks that wait for others. */
+static unsigned shared_of(const struct ragged *r)
 {
-	uint64_t at = sizeof(b->head), n = b->length.size();
-#define PLACE(what, size) (b->head.what##_at = at, at = (at + (size) + 63) & ~63ull)
-	PLACE(start, (n + 1) * 4);
-	PLACE(table, b->table.size() * 4);
-	PLACE(pages, b->numbers * 2);
-	PLACE(queries, n * HEADS * RAGGED_DIM * 2);
-	PLACE(pending, n * KV * 8);
-	PLACE(parts, b->parts * RAGGED_GROUP * (RAGGED_DIM + 2) * 4);
-	PLACE(out, n * HEADS * RAGGED_DIM * 4);
-#undef PLACE
-	b->bytes = at;
+	const int fits = r->dim == RAGGED_DIM && r->group == RAGGED_GROUP && r->bfloat == RAGGED_BFLOAT;
+	return fits ? ragged_scratch_of_warps(LOOM_LANES, RAGGED_DIM, RAGGED_GROUP).bytes : 0;
 }
 
-static void make_batch(struct batch *b, uint32_t chunk)
+static unsigned shared_of(const struct experts *r)
 {
-	uint32_t pages;
-	b->head = {};
-	b->head.sequences = b->length.size();
-	b->head.heads = HEADS;
-	b->head.kv = KV;
-	b->head.group = RAGGED_GROUP;
-	b->head.dim = RAGGED_DIM;
-	b->head.tile = RAGGED_TILE;
-	b->head.page_log2 = __builtin_ctz(PAGE);
-	b->head.chunk = chunk;
-	b->head.scale = (float)(1.4426950408889634 / sqrt((double)RAGGED_DIM));
-	b->tokens = 0;
-	for (uint32_t n : b->length) {
-		b->start.push_back(b->tokens);
-		b->tokens += n;
-		for (uint32_t kv = 0; kv < KV; kv++)
-			b->pending.push_back(pieces_of(n, chunk));
-	}
-	b->start.push_back(b->tokens);
-	pages = pieces_room(b->tokens, b->length.size(), PAGE);
-	b->parts = (uint64_t)pieces_room(b->tokens, b->length.size(), chunk) * KV;
-	for (uint32_t i = 0; i < pages; i++)
-		b->table.push_back(i);
-	for (uint32_t i = pages; i > 1; i--)
-		std::swap(b->table[i - 1], b->table[mix(i) % i]);
-	b->numbers = pages * KV * 2 * PAGE * RAGGED_DIM;
-	place(b);
+	const int fits = r->rows == EXPERTS_ROWS && r->block == EXPERTS_BLOCK && r->bfloat == EXPERTS_BFLOAT;
+	return fits ? LOOM_LANES / TILE_WARP * EXPERTS_LOCAL(EXPERTS_ROWS, EXPERTS_BLOCK, EXPERTS_AHEAD) : 0;
 }
 
-static uint32_t tokens_of(const struct loom_task &t)
+static double bytes_of(const struct ragged *, const struct loom_task &t)
 {
-	return (uint32_t)(t.param[1] >> 32);
+	return (double)(t.param[1] >> 32) * RAGGED_DIM * 4;
 }
 
-/* Makes the tasks, the longest first, and copies them to the GPU. Returns the time that this took. */
-static uint64_t plan(struct batch *b, struct loom_task *on_gpu)
+static double bytes_of(const struct experts *r, const struct loom_task &t)
 {
-	uint64_t begin = now_ns();
-	b->task.clear();
-	for (uint32_t i = 0; i < b->length.size(); i++)
-		for (uint32_t kv = 0; kv < KV; kv++)
-			for (uint32_t k = 0; k < pieces_of(b->length[i], b->head.chunk); k++) {
-				b->task.emplace_back();
-				ragged_fill(&b->head, i, kv, b->length[i], k, &b->task.back());
-			}
-	std::stable_sort(b->task.begin(), b->task.end(),
-			 [](const struct loom_task &x, const struct loom_task &y) { return tokens_of(x) > tokens_of(y); });
-	MUST(cudaMemcpy(on_gpu, b->task.data(), b->task.size() * sizeof(*on_gpu), cudaMemcpyHostToDevice));
-	return now_ns() - begin;
+	return (double)(t.param[1] >> 32) * (t.param[0] >> 32 ? r->hidden : r->dim) * 2;
 }
 
-template <class T> static void send(const std::vector<T> &from, void *block, uint64_t at)
-{
-	MUST(cudaMemcpy((char *)block + at, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice));
-}
+static void follow(const struct ragged *, std::vector<struct loom_task> *) {}
 
-static double value_of(uint64_t i)
+static void follow(const struct experts *r, std::vector<struct loom_task> *task)
 {
-	__half_raw raw;
-	raw.x = random_half(i);
-	return __half2float(__half(raw));
-}
-
-/* Returns the largest error of a head of a sequence. */
-static double head_is_off(const struct batch *b, uint32_t sequence, uint32_t head, const float *out)
-{
-	uint32_t n = b->length[sequence];
-	std::vector<double> score(n), sum(RAGGED_DIM);
-	double highest = -1e300, total = 0, worst = 0;
-	/* The index of the first number of a token's keys; its values are one page of tokens further. */
-	auto at = [&](uint32_t t) {
-		uint64_t page = b->table[pieces_first(b->start.data(), sequence, PAGE) + t / PAGE];
-		return ((page * KV + head / RAGGED_GROUP) * 2 * PAGE + t % PAGE) * RAGGED_DIM;
-	};
-	for (uint32_t t = 0; t < n; t++) {
-		for (uint32_t d = 0; d < RAGGED_DIM; d++)
-			score[t] += value_of(b->numbers + ((uint64_t)sequence * HEADS + head) * RAGGED_DIM + d) * value_of(at(t) + d);
-		score[t] /= sqrt((double)RAGGED_DIM);
-		highest = std::max(highest, score[t]);
-	}
-	for (uint32_t t = 0; t < n; t++) {
-		double weight = exp(score[t] - highest);
-		total += weight;
-		for (uint32_t d = 0; d < RAGGED_DIM; d++)
-			sum[d] += weight * value_of(at(t) + PAGE * RAGGED_DIM + d);
-	}
-	for (uint32_t d = 0; d < RAGGED_DIM; d++) {
-		double off = fabs(sum[d] / total - out[((uint64_t)sequence * HEADS + head) * RAGGED_DIM + d]);
-		worst = off <= worst ? worst : off;
-	}
-	return worst;
-}
-
-static int check(const struct batch *b, const char *block)
-{
-	std::vector<float> out(b->length.size() * HEADS * RAGGED_DIM);
-	MUST(cudaMemcpy(out.data(), block + b->head.out_at, out.size() * sizeof(float), cudaMemcpyDeviceToHost));
-	for (float x : out)
-		if (!isfinite(x)) {
-			fprintf(stderr, "a head has no output\n");
-			return 3;
-		}
-	for (uint32_t i = 0; i < CHECKED; i++) {
-		uint32_t s = mix(now_ns()) % b->length.size(), h = mix(i + 99) % HEADS;
-		double off = head_is_off(b, s, h, out.data());
-		if (!(off < 0x1p-16)) { /* workload_ragged has the same limit */
-			fprintf(stderr, "sequence %u, head %u is off by %g\n", s, h, off);
-			return 3;
+	for (size_t i = 0, n = task->size(); i < n; i++) {
+		const struct experts_task w = experts_task_of((struct experts *)r, &(*task)[i]);
+		for (uint32_t tile = 0; !w.row && tile < experts_tiles(r, 1); tile++) {
+			task->emplace_back();
+			experts_fill(r, w.expert, 1, tile, w.place, w.slots, w.block, &task->back());
 		}
 	}
-	return 0;
 }
 
-static int attention(int persistent, struct batch *b)
+/* Runs a job. `blocks` are resident on a multiprocessor, or as many as the compiler makes fit: 1. */
+template <class Job, int blocks> static int run(int persistent, struct harness *h, struct uneven_memory m)
 {
-	const unsigned bytes = ragged_scratch_of_warps(LOOM_LANES, RAGGED_DIM, RAGGED_GROUP).bytes;
+	const Job *job = (const Job *)m.block;
+	const auto kernel = by_counter<Job, blocks>;
+	const unsigned shared = shared_of(job);
 	int each = 0, sms = 0;
-	char *block;
-	struct loom_task *task;
 	struct turn *turn, was;
-	float us[TURNS], launch[TURNS];
-	MUST(cudaMalloc(&block, b->bytes));
-	MUST(cudaMalloc(&task, b->parts * sizeof(*task)));
+	struct loom_task *task;
+	char *block, *fresh;
+	float us[TURNS];
+	double bytes = 0;
+	if (!shared) {
+		fprintf(stderr, "the constants of gpu_uneven.cu are for other options\n");
+		return 2;
+	}
+	std::vector<struct loom_task> list((const struct loom_task *)m.task, (const struct loom_task *)m.task + m.tasks);
+	const int of = std::is_same_v<Job, struct ragged> ? 1 : 2; /* the parameter with the number of tokens */
+	auto longer = [=](const struct loom_task &x, const struct loom_task &y) { return x.param[of] >> 32 > y.param[of] >> 32; };
+	std::stable_sort(list.begin(), list.end(), longer);
+	follow(job, &list);
+	unsigned tasks = list.size();
+	for (const struct loom_task &t : list)
+		bytes += bytes_of(job, t);
 	MUST(cudaMalloc(&turn, sizeof(*turn)));
-	MUST(cudaMemcpy(block, &b->head, sizeof(b->head), cudaMemcpyHostToDevice));
-	send(b->start, block, b->head.start_at);
-	send(b->table, block, b->head.table_at);
-	fill<<<1024, 256>>>((uint16_t *)(block + b->head.pages_at), b->numbers, 0);
-	fill<<<64, 256>>>((uint16_t *)(block + b->head.queries_at), b->length.size() * HEADS * RAGGED_DIM, b->numbers);
-	plan(b, task); /* for the first time, which takes longer */
-	uint64_t plan_ns = plan(b, task);
+	MUST(cudaMalloc(&task, tasks * sizeof(*task)));
+	MUST(cudaMemcpy(task, list.data(), tasks * sizeof(*task), cudaMemcpyHostToDevice));
+	MUST(cudaMalloc(&block, m.bytes));
+	MUST(cudaMalloc(&fresh, m.bytes));
+	MUST(cudaMemcpy(fresh, m.block, m.bytes, cudaMemcpyHostToDevice));
 	MUST(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
-	MUST(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, by_counter, LOOM_LANES, bytes));
+	MUST(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+	MUST(cudaFuncSetAttribute(by_grid<Job>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+	MUST(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, LOOM_LANES, shared));
 	for (int i = -2; i < TURNS; i++) {
-		struct ragged *r = (struct ragged *)block;
-		unsigned tasks = b->task.size();
+		Job *r = (Job *)block;
 		void *arguments[] = {&r, &task, &tasks, &turn};
-		send(b->pending, block, b->head.pending_at);
 		MUST(cudaMemset(turn, 0, sizeof(*turn)));
-		MUST(cudaMemset(block + b->head.out_at, 0xff, b->bytes - b->head.out_at)); /* NaN */
+		MUST(cudaMemcpy(block, fresh, m.bytes, cudaMemcpyDeviceToDevice));
 		gpu_busy();
 		float time = gpu_us([&] {
 			if (persistent)
-				MUST(cudaLaunchCooperativeKernel((const void *)by_counter, each * sms, LOOM_LANES, arguments,
-								 bytes, NULL));
+				MUST(cudaLaunchCooperativeKernel((const void *)kernel, each * sms, LOOM_LANES, arguments, shared,
+								 NULL));
 			else
-				by_grid<<<tasks, LOOM_LANES, bytes>>>(r, task);
+				by_grid<<<tasks, LOOM_LANES, shared>>>(r, task);
 			MUST(cudaGetLastError());
 		});
 		MUST(cudaMemcpy(&was, turn, sizeof(was), cudaMemcpyDeviceToHost));
-		if (i >= 0) {
-			launch[i] = time;
+		if (i >= 0)
 			us[i] = persistent ? (was.end - was.begin) * 1e-3f : time;
-		}
 	}
-	int rc = check(b, block);
+	MUST(cudaMemcpy(m.block, block, m.bytes, cudaMemcpyDeviceToHost));
+	int rc = uneven_verify(h);
 	double seconds = median(us, TURNS) * 1e-6;
 	if (!rc)
-		printf("{\"seconds\": %.9g, \"bytes_per_s\": {\"value\": %.9g, \"unit\": \"B/s\", \"better\": \"more\"}, "
-		       "\"launch_ns\": {\"value\": %.9g, \"unit\": \"ns\", \"better\": \"less\"}, "
-		       "\"plan_ns\": {\"value\": %llu, \"unit\": \"ns\", \"better\": \"less\"}}\n",
-		       seconds, (double)b->tokens * KV * RAGGED_DIM * 4 / seconds, median(launch, TURNS) * 1e3,
-		       (unsigned long long)plan_ns);
+		printf("{\"seconds\": %.9g, \"bytes_per_s\": {\"value\": %.9g, \"unit\": \"B/s\", \"better\": \"more\"}}\n", seconds,
+		       bytes / seconds);
 	return rc;
 }
 
-static int copy(void)
-{
-	const size_t bytes = 1ull << 30;
-	char *from, *to;
-	float us[TURNS];
-	MUST(cudaMalloc(&from, bytes));
-	MUST(cudaMalloc(&to, bytes));
-	MUST(cudaMemset(from, 1, bytes));
-	for (int i = 0; i < TURNS; i++)
-		us[i] = gpu_us([&] { MUST(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice)); });
-	double seconds = median(us, TURNS) * 1e-6;
-	printf("{\"seconds\": %.9g, \"bytes_per_s\": {\"value\": %.9g, \"unit\": \"B/s\", \"better\": \"more\"}}\n", seconds,
-	       2.0 * bytes / seconds);
-	return 0;
-}
+/* For uneven_main(), which this program does not call. */
+void uneven_begin(uint32_t, const char *) {}
+void uneven_loop(uint64_t, uneven_body *, void *) {}
 
 int main(int argc, char **argv)
 {
-	struct batch b;
-	unsigned one, chunk = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
-	if (argc == 2 && !strcmp(argv[1], "copy"))
-		return copy();
-	FILE *f = argc == 4 ? fopen(argv[2], "r") : NULL;
-	while (f && fscanf(f, "%u", &one) == 1 && one)
-		b.length.push_back(one);
-	if (b.length.empty() || !chunk || chunk % PAGE || (strcmp(argv[1], "counter") && strcmp(argv[1], "grid"))) {
-		fprintf(stderr, "usage: %s counter|grid LENGTHS CHUNK, or copy; CHUNK is a multiple of %u\n", argv[0], PAGE);
+	const int ragged = argc > 2 && !strcmp(argv[2], "ragged"), experts = argc > 2 && !strcmp(argv[2], "experts");
+	std::string options;
+	if (!(ragged || experts) || (strcmp(argv[1], "counter") && strcmp(argv[1], "grid"))) {
+		fprintf(stderr, "usage: %s counter|grid ragged|experts [OPTION=VALUE]...\n", argv[0]);
 		return 2;
 	}
-	make_batch(&b, chunk);
-	return attention(!strcmp(argv[1], "counter"), &b);
+	for (int i = 3; i < argc; i++)
+		options += std::string(i > 3 ? " " : "") + argv[i];
+	struct uneven_memory memory;
+	struct harness *h = uneven_open(ragged ? "workload_ragged" : "workload_experts", options.c_str(), &memory);
+	if (!h)
+		return 1;
+	return (ragged ? run<struct ragged, 1> : run<struct experts, 3>)(!strcmp(argv[1], "counter"), h, memory);
 }

@@ -76,32 +76,51 @@ static double sample(struct harness *h)
 	return (double)(now_ns() - begin) / 1e9;
 }
 
-int uneven_main(int argc, char **argv)
+struct harness *uneven_open(const char *workload, const char *options, struct uneven_memory *memory)
 {
 	struct loom_error err = {0};
-	int samples = argc > 4 ? atoi(argv[4]) : 0;
-	if (samples < 1) {
-		fprintf(stderr, "usage: %s WORKLOAD OPTIONS SCHEDULE SAMPLES\n", argv[0]);
-		return 2;
-	}
 	struct harness *h = harness_open(&(struct harness_params){.sched = "sched_static",
 								  .sched_dev = &loops,
-								  .workload = argv[1],
-								  .workload_opts = argv[2],
+								  .workload = workload,
+								  .workload_opts = options,
 								  .workers = WORKERS,
 								  .seed = 1},
 					 &err);
 	if (!h) {
 		fprintf(stderr, "%s\n", err.text);
-		return 1;
+		return NULL;
 	}
+	harness_init(h);
+	const struct loom__rig_part *part = &h->rig.part[LOOM_WORKLOAD];
+	*memory = (struct uneven_memory){part->view.global, h->rig.initial, part->need.global, h->rig.layout.initial_tasks};
+	return h;
+}
+
+int uneven_verify(struct harness *h)
+{
+	struct loom_error err = {0};
+	if (!harness_verify(h, &err))
+		return 0;
+	fprintf(stderr, "%s\n", err.text);
+	return 3;
+}
+
+int uneven_main(int argc, char **argv)
+{
+	int samples = argc > 4 ? atoi(argv[4]) : 0;
+	if (samples < 1) {
+		fprintf(stderr, "usage: %s WORKLOAD OPTIONS SCHEDULE SAMPLES\n", argv[0]);
+		return 2;
+	}
+	struct uneven_memory memory;
+	struct harness *h = uneven_open(argv[1], argv[2], &memory);
+	if (!h)
+		return 1;
 	uneven_begin(WORKERS, argv[3]);
 	for (int i = -1; i < samples; i++) { /* the first sample is a warm-up */
 		double seconds = sample(h);
-		if (harness_verify(h, &err)) {
-			fprintf(stderr, "%s\n", err.text);
+		if (uneven_verify(h))
 			return 3;
-		}
 		if (i >= 0)
 			printf("%s%.9f", i ? ", " : "{\"seconds\": [", seconds);
 	}

@@ -91,7 +91,7 @@ TEST(experts)
 		const char *opts;
 		uint32_t workers, lanes;
 	} jobs[] = {
-	    {"tokens=1 top=1 experts=1 dim=8 hidden=8 rows=8", 1, 32},
+	    {"tokens=1 top=1 experts=1 dim=8 hidden=8 rows=16", 1, 32},
 	    {"tokens=9 top=2 experts=3 dim=72 hidden=136 rows=32", 2, 64},
 	    {"tokens=33 top=1 experts=2 block=7 dim=40 hidden=72 rows=64 real=float16", 1, 128},
 	    {"tokens=40 top=1 experts=1 block=32 dim=64 hidden=136 rows=131072 real=float16", 1, 192},

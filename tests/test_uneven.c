@@ -168,21 +168,21 @@ TEST(laws)
 	enum { N = 400 };
 	uint32_t a[N], b[N], longest = 0, few = 0;
 	for (uint32_t law = RAGGED_EQUAL; law < RAGGED_TRACE; law++) {
-		ragged_draw(law, 1000, 1, 3, N, a);
-		ragged_draw(law, 1000, 1, 3, N, b);
+		ragged_draw(law, 1000, 3, N, a);
+		ragged_draw(law, 1000, 3, N, b);
 		CU_ASSERT_EQUAL(memcmp(a, b, sizeof(a)), 0);
-		ragged_draw(law, 1000, 1, 4, N, b);
+		ragged_draw(law, 1000, 4, N, b);
 		CU_ASSERT_TRUE(law == RAGGED_EQUAL || memcmp(a, b, sizeof(a)));
 		double mean = (double)sum_of(a, N) / N;
 		CU_ASSERT_TRUE(mean > 900 && mean < 1100);
 		for (uint32_t i = 0; i < N; i++)
 			CU_ASSERT_TRUE(a[i] >= 1 && a[i] <= RAGGED_LONGEST);
 	}
-	ragged_draw(RAGGED_ZIPF, 1000, 1, 3, N, a);
+	ragged_draw(RAGGED_ZIPF, 1000, 3, N, a);
 	for (uint32_t i = 0; i < N; i++)
 		longest = a[i] > longest ? a[i] : longest;
 	CU_ASSERT_TRUE(longest > 60000 && longest < 62000); /* the expected value is 400,000 / the sum of 1 / i */
-	ragged_draw(RAGGED_TWO, 1000, 1, 3, N, a);
+	ragged_draw(RAGGED_TWO, 1000, 3, N, a);
 	for (uint32_t i = 0; i < N; i++) {
 		CU_ASSERT_TRUE(a[i] == 4500 || a[i] == 500);
 		few += a[i] == 4500;
@@ -381,11 +381,11 @@ TEST(ragged)
 	    "law=equal length=100",
 	    "law=uniform length=60 real=bfloat16 page=32 dim=40",
 	    "law=zipf length=200 chunk=16 heads=16 kv_heads=1 dim=8",
-	    "law=two length=50 chunk=8388608 heads=4 kv_heads=4 tile=8",
+	    "law=two length=50 chunk=8388608 heads=4 kv_heads=4",
 	    "law=uniform length=60 redraw=sample chunk=32 page=32",
 	    "law=zipf length=200 redraw=sample chunk=64",
 	    "sequences=1 length=1",
-	    "sequences=3 law=equal length=700 chunk=256 page=256 tile=256 dim=128",
+	    "sequences=3 law=equal length=700 chunk=256 page=256 dim=128",
 	};
 	for (size_t i = 0; i < COUNT(opts); i++)
 		everywhere("workload_ragged", opts[i]);
@@ -409,7 +409,7 @@ TEST(noncoherent)
 {
 	static const char *const jobs[][2] = {{"workload_ragged", "length=300 chunk=32"},
 					      {"workload_ragged", "length=100 chunk=16 redraw=sample"},
-					      {"workload_experts", "tokens=40 dim=32 hidden=64 rows=8 block=4"}};
+					      {"workload_experts", "tokens=40 dim=32 hidden=64 rows=16 block=4"}};
 	static const char *const apart[] = {"sched_mgws", "sched_plan"};
 	for (size_t i = 0; i < COUNT(jobs) * COUNT(apart); i++) {
 		struct harness *h = harness_must(&(struct harness_params){.sched = apart[i % 2],
@@ -478,7 +478,6 @@ TEST(refusals)
 					       {"workload_ragged", "heads=32 kv_heads=1", "at most 16"},
 					       {"workload_ragged", "dim=12", "multiple of 8"},
 					       {"workload_ragged", "page=48", "power of two"},
-					       {"workload_ragged", "tile=48", "power of two"},
 					       {"workload_ragged", "chunk=24", "multiple of page"},
 					       {"workload_ragged", "law=trace", "trace = FILE"},
 					       {"workload_experts", "top=5 experts=4", "among 4 experts"},

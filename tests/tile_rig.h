@@ -42,6 +42,35 @@ static inline void tile_rig_exchange(const uint32_t *words, int n, uint32_t (*al
 	pthread_barrier_wait(&tile_rig_warp->barrier);
 }
 
+#define TILE_WARP_BARRIER() pthread_barrier_wait(&tile_rig_warp->barrier)
+
+/* A copy is made as late as allowed: by the wait for its group. Until then its place has other bytes. */
+typedef char *tile_near;
+#define tile_near_of(at)	((tile_near)(at))
+#define tile_read(at)		(*(const struct tile_eight *)(at))
+#define TILE_COPY_GROUP() (tile_rig_group++)
+static __thread struct tile_rig_copy {
+	tile_near to;
+	const void *from;
+	uint32_t some, group;
+} tile_rig_copy[256];
+static __thread uint32_t tile_rig_made, tile_rig_asked, tile_rig_group;
+
+static inline void tile_copy(tile_near to, const void *from, int some)
+{
+	memset(to, 0xff, 16);
+	tile_rig_copy[tile_rig_asked++ % 256] = (struct tile_rig_copy){to, from, some ? 16 : 0, tile_rig_group};
+}
+
+static inline void TILE_COPY_WAIT(uint32_t pending)
+{
+	while (tile_rig_made != tile_rig_asked && tile_rig_copy[tile_rig_made % 256].group + pending < tile_rig_group) {
+		const struct tile_rig_copy *copy = &tile_rig_copy[tile_rig_made++ % 256];
+		memset(copy->to, 0, 16);
+		memcpy(copy->to, copy->from, copy->some);
+	}
+}
+
 /* Returns element `at` of 16 bits: 0 is the lower half. */
 static inline double tile_rig_element(uint32_t word, uint32_t at, uint32_t bfloat)
 {

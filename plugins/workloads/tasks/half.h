@@ -29,6 +29,13 @@ static inline int half_fill(const struct loom_host *host, uint16_t *to, uint64_t
 	return rc;
 }
 
+/* Returns how many of `all` results to check: as many as were asked for, or if that is 0, those that take 2^30 steps of `each`. */
+static inline uint32_t half_checked(uint32_t asked, uint64_t all, double each)
+{
+	double most = asked ? asked : 0x1p30 / each;
+	return (uint32_t)(most < 1 ? 1 : most < (double)all ? most : (double)all);
+}
+
 static inline double half_value(uint16_t bits, uint32_t bfloat)
 {
 	return (double)tile_number(bits, bfloat);

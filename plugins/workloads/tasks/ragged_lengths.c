@@ -2,7 +2,6 @@
 #include "ragged_lengths.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,18 +25,18 @@ void ragged_shuffle(uint32_t *length, uint32_t n, uint64_t seed)
 	}
 }
 
-void ragged_draw(enum ragged_law law, uint32_t mean, double exponent, uint64_t seed, uint32_t n, uint32_t *length)
+void ragged_draw(enum ragged_law law, uint32_t mean, uint64_t seed, uint32_t n, uint32_t *length)
 {
 	double sum = 0;
 	for (uint32_t i = 0; i < n; i++)
-		sum += pow(i + 1, -exponent);
+		sum += 1.0 / (i + 1);
 	for (uint32_t i = 0; i < n; i++)
 		switch (law) {
 		case RAGGED_UNIFORM:
 			length[i] = 1 + (uint32_t)(loom__random(&seed) % (2ull * mean));
 			break;
 		case RAGGED_ZIPF:
-			length[i] = within((double)mean * n * pow(i + 1, -exponent) / sum);
+			length[i] = within((double)mean * n * (1.0 / (i + 1)) / sum);
 			break;
 		case RAGGED_TWO:
 			length[i] = within(i % 8 == 0 ? 4.5 * mean : 0.5 * mean);

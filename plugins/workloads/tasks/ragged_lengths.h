@@ -9,7 +9,7 @@
 #define RAGGED_LAWS(X)                                                                                                 \
 	X(EQUAL, "equal", "all have `length` tokens")                                                                  \
 	X(UNIFORM, "uniform", "evenly drawn from 1 to twice `length`")                                                 \
-	X(ZIPF, "zipf", "the i-th longest is in proportion to 1 / i^`exponent`")                                        \
+	X(ZIPF, "zipf", "the i-th longest is in proportion to 1 / i")                                        \
 	X(TWO, "two", "one of eight has 4.5 times `length`, the others half of it")                                     \
 	X(TRACE, "trace", "as the file `trace` lists them")
 enum ragged_law {
@@ -22,7 +22,7 @@ enum ragged_law {
 
 /* Draws the lengths of n sequences, from 1 to RAGGED_LONGEST, in random order by the seed. Their mean is about
  * `mean`. */
-void ragged_draw(enum ragged_law law, uint32_t mean, double exponent, uint64_t seed, uint32_t n, uint32_t *length);
+void ragged_draw(enum ragged_law law, uint32_t mean, uint64_t seed, uint32_t n, uint32_t *length);
 
 void ragged_shuffle(uint32_t *length, uint32_t n, uint64_t seed);
 

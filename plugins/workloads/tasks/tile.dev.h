@@ -63,6 +63,12 @@ LOOM_FN void tile_numbers(const void *at, uint32_t bfloat, float *eight)
 	}
 }
 
+LOOM_FN float tile_dot8(const float *a, const float *b)
+{
+	return ((a[0] * b[0] + a[1] * b[1]) + (a[2] * b[2] + a[3] * b[3])) +
+	       ((a[4] * b[4] + a[5] * b[5]) + (a[6] * b[6] + a[7] * b[7]));
+}
+
 /* Returns 2^x for x <= 0, with a relative error below 2^-21. Except on NVIDIA's GPUs, x below -126 gives 2^-126. */
 LOOM_FN float tile_exp2(float x)
 {
@@ -131,7 +137,38 @@ LOOM_FN struct tile_eight tile_load_again(const void *at)
 	TILE_LOAD("", at);
 }
 
+/* Copies into scratchpad memory that do not wait, each of 16 bytes, for the lane that makes them. tile_copy() writes zeros if `some`
+ * is 0. TILE_COPY_GROUP() ends a group of copies. After TILE_COPY_WAIT(n) all groups of this lane but the last n are complete. A
+ * tile_near is an address in scratchpad memory. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+typedef uint32_t tile_near;
+#define TILE_WARP_BARRIER()	__syncwarp()
+#define TILE_COPY_GROUP()	asm volatile("cp.async.commit_group;" ::: "memory")
+#define TILE_COPY_WAIT(pending) asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")
+
+LOOM_FN tile_near tile_near_of(const char *at)
+{
+	return (tile_near)__cvta_generic_to_shared(at);
+}
+
+LOOM_FN void tile_copy(tile_near to, const void *from, int some)
+{
+	asm volatile("{\n\t.reg .u64 at;\n\tcvta.to.global.u64 at, %1;\n\t"
+		     "cp.async.cg.shared.global.L2::128B [%0], [at], 16, %2;\n\t}" ::"r"(to),
+		     "l"(from), "r"(some ? 16 : 0)
+		     : "memory");
+}
+
+LOOM_FN struct tile_eight tile_read(tile_near at)
+{
+	struct tile_eight x;
+	asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+		     : "=r"(x.w[0]), "=r"(x.w[1]), "=r"(x.w[2]), "=r"(x.w[3])
+		     : "r"(at)
+		     : "memory");
+	return x;
+}
+
 /* Adds a product to sum, a matrix of 16 x 8: rows l / 4 in sum[0] and sum[1], rows l / 4 + 8 in sum[2] and sum[3].
  * The first factor is a matrix of 16 x 16: a0 has the row l / 4, a1 the row l / 4 + 8, a2 and a3 are the same rows 8
  * columns further. The second factor is a matrix of 16 x 8. b0 and b1 have the column l / 4, and there the rows from

@@ -6,9 +6,9 @@
 
 #include "experts_routing.h"
 #include "half.h"
-#include "tile_host.h"
 #include "workload_experts.dev.h"
 #include "../common/host.h"
+#include "../common/products.h"
 #include "lib/align.h"
 
 static const char *const skews[] = {EXPERTS_SKEWS(EXPERTS_SKEW_TEXT) NULL};
@@ -43,8 +43,9 @@ static const struct loom_opt experts_rows[] = {
 	LOOM_OPT(struct experts_opts, real, LOOM_OPT_ENUM, "bfloat16", "Type of the weights; all other numbers are float.",
 			 .choices = half_types),
 	LOOM_OPT(struct experts_opts, rows, LOOM_OPT_U32, "64",
-			 "Rows of weights of a task, a power of two. A number beyond hidden and dim: a task per block of an expert.",
-			 .min = 8, .max = 1 << 17),
+			 "Rows of weights of a task of the first product, a power of two; fewer in the second one, if its rows are longer. A number beyond "
+			 "hidden and dim: a task per block of an expert.",
+			 .min = 16, .max = 1 << 17),
 	LOOM_OPT(struct experts_opts, block, LOOM_OPT_U32, "16",
 			 "Tokens of an expert of a task, at most 32: an expert with more reads its weights again for each block.",
 			 .min = 1, .max = EXPERTS_BLOCK_MAX),
@@ -140,20 +141,38 @@ static uint32_t rows_of(const struct experts_opts *o)
 	return o->rows < most ? o->rows : (uint32_t)loom__power_of_two(most);
 }
 
+/* Returns how many bands of 16 rows a warp has in flight. *warps: the largest number of warps of a worker on a GPU. */
+static uint32_t ahead_of(const struct experts_opts *o, const struct loom_layout *layout, uint32_t *warps)
+{
+	*warps = 0;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		if (layout->device[d].kind == LOOM_ON_GPU && layout->device[d].lanes / TILE_WARP > *warps)
+			*warps = layout->device[d].lanes / TILE_WARP;
+	return *warps ? EXPERTS_AHEAD_OF(experts_tile_rows(rows_of(o), o->block), *warps) : 1;
+}
+
 static uint64_t experts_scratch(void *self, const struct loom_layout *layout)
 {
 	const struct experts_opts *o = opts_of(self);
-	uint32_t rows = experts_tile_rows(rows_of(o), o->block), warps = tile_warps(layout);
-	return workload_products(layout) ? (warps < TILE_AREAS ? warps : TILE_AREAS) * EXPERTS_AREA(rows, o->block) * 4ull : 0;
+	uint32_t rows = experts_tile_rows(rows_of(o), o->block), warps, ahead = ahead_of(o, layout, &warps);
+	return workload_products(layout) ? warps * (uint64_t)EXPERTS_LOCAL(rows, o->block, ahead) : 0;
+}
+
+static uint32_t experts_registers(void *self, const struct loom_layout *layout)
+{
+	(void)self;
+	return workload_product_registers(layout);
 }
 
 static int experts_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
 {
 	const struct experts_opts *o = opts_of(self);
+	uint32_t warps, ahead = ahead_of(o, layout, &warps);
 	(void)err;
 	snprintf(text, room,
-		 "#define EXPERTS_ROWS %u\n#define EXPERTS_BLOCK %u\n#define EXPERTS_BFLOAT %u\n#define EXPERTS_PRODUCTS %u\n",
-		 experts_tile_rows(rows_of(o), o->block), o->block, o->real, workload_products(layout));
+		 "#define EXPERTS_ROWS %u\n#define EXPERTS_BLOCK %u\n#define EXPERTS_BFLOAT %u\n#define EXPERTS_AHEAD %u\n"
+		 "#define EXPERTS_PRODUCTS %u\n",
+		 experts_tile_rows(rows_of(o), o->block), o->block, o->real, ahead, workload_products(layout));
 	return 0;
 }
 
@@ -189,11 +208,14 @@ static struct experts head_of(const struct experts_job *job, const struct loom_l
 			    .dim = o->dim,
 			    .hidden = o->hidden,
 			    .rows = rows_of(o),
+			    .rows2 = rows_of(o),
 			    .block = o->block,
 			    .bfloat = o->real,
 			    .noncoherent = LOOM_HAS(layout, noncoherent) && layout->noncoherent && layout->devices > 1};
+	while (r.rows < r.hidden && r.rows2 > 16 && (uint64_t)r.rows2 * r.hidden > (uint64_t)r.rows * r.dim)
+		r.rows2 /= 2;
 	uint64_t at = sizeof(r) + layout->devices * sizeof(struct loom_onebit_lock), slots = (uint64_t)o->tokens * o->top,
-		 blocks = pieces_room(slots, o->experts, o->block), weights = (uint64_t)o->experts * o->dim * o->hidden * 2;
+		 blocks = pieces_room(slots, o->experts, o->block);
 #define PLACE(what, size) (r.what##_at = at, at = loom__align(at + (size), 64))
 	PLACE(first_slot, (o->experts + 1) * 4ull);
 	PLACE(order, slots * 4);
@@ -201,8 +223,8 @@ static struct experts head_of(const struct experts_job *job, const struct loom_l
 	PLACE(pending, blocks * 16);
 	PLACE(open, o->tokens * 8ull);
 	PLACE(x, (uint64_t)o->tokens * o->dim * 4);
-	PLACE(first, weights);
-	PLACE(second, weights);
+	PLACE(first, o->experts * experts_matrix(o->hidden, o->dim) * 2);
+	PLACE(second, o->experts * experts_matrix(o->dim, o->hidden) * 2);
 	PLACE(hidden, slots * o->hidden * 4);
 	PLACE(result, slots * o->dim * 4);
 	PLACE(place, slots * 4);
@@ -280,17 +302,15 @@ static int experts_tasks(void *self, const struct loom_layout *layout, const str
 	struct experts_job *job = self;
 	const struct experts_opts *o = job->o;
 	struct experts *r = view->global;
-	uint64_t bytes, weights = (uint64_t)o->experts * o->dim * o->hidden, from = 0;
+	uint64_t bytes, ones = o->experts * experts_matrix(o->hidden, o->dim), twos = o->experts * experts_matrix(o->dim, o->hidden);
+	uint64_t from = ones + twos;
 	uint32_t place = 0, tiles = tiles_of(job, o->hidden);
 	(void)global;
 	*r = head_of(job, layout, &bytes);
-	int rc = half_fill(job->base.host, EXPERTS_AT(r, uint16_t, first), weights, layout->seed, from, o->real, err);
-	from += weights;
-	rc = rc ? rc
-		: half_fill(job->base.host, EXPERTS_AT(r, uint16_t, second), weights, layout->seed, from, o->real, err);
+	int rc = half_fill(job->base.host, EXPERTS_AT(r, uint16_t, first), ones, layout->seed, 0, o->real, err);
+	rc = rc ? rc : half_fill(job->base.host, EXPERTS_AT(r, uint16_t, second), twos, layout->seed, ones, o->real, err);
 	if (rc)
 		return rc;
-	from += weights;
 	/* Divide by the root of dim, because sums of random numbers grow with the root of their number. So sums stay
 	 * of the order of 1. */
 	for (uint64_t i = 0; i < (uint64_t)o->tokens * o->dim; i++)
@@ -332,8 +352,8 @@ static void sort_slots(const struct experts_job *job, struct experts *r)
 	first[0] = 0;
 	/* r->block is 0 before tasks(), where a test calls init() alone. */
 	for (uint32_t b = 0; r->block && b < pieces_room((uint64_t)r->tokens * r->top, r->experts, r->block); b++) {
-		EXPERTS_AT(r, uint64_t, pending)[2ull * b] = experts_tiles(r, r->hidden);
-		EXPERTS_AT(r, uint64_t, pending)[2ull * b + 1] = experts_tiles(r, r->dim);
+		EXPERTS_AT(r, uint64_t, pending)[2ull * b] = experts_tiles(r, 0);
+		EXPERTS_AT(r, uint64_t, pending)[2ull * b + 1] = experts_tiles(r, 1);
 	}
 }
 
@@ -362,11 +382,12 @@ static int experts_init(void *self, const struct loom_layout *layout, const stru
 	return 0;
 }
 
-static double dot(const uint16_t *weights, const double *with, const float *with_float, uint32_t n, uint32_t bfloat)
+/* Returns the product of a row of a matrix and a vector. */
+static double dot(const uint16_t *matrix, uint32_t row, const double *with, const float *with_float, uint32_t n, uint32_t bfloat)
 {
 	double sum = 0;
 	for (uint32_t i = 0; i < n; i++)
-		sum += half_value(weights[i], bfloat) * (with ? with[i] : (double)with_float[i]);
+		sum += half_value(matrix[experts_at(n, row, i)], bfloat) * (with ? with[i] : (double)with_float[i]);
 	return sum;
 }
 
@@ -379,12 +400,13 @@ static void check_token(struct experts_job *job, struct experts *r, uint32_t tok
 	double size = 0;
 	memset(sum, 0, r->dim * sizeof(*sum));
 	for (uint32_t k = 0; k < r->top; k++) {
-		uint64_t e = job->choice[(uint64_t)token * r->top + k], at = e * r->dim * r->hidden;
+		uint64_t e = job->choice[(uint64_t)token * r->top + k];
+		const uint16_t *first = EXPERTS_AT(r, const uint16_t, first) + e * experts_matrix(r->hidden, r->dim),
+			       *second = EXPERTS_AT(r, const uint16_t, second) + e * experts_matrix(r->dim, r->hidden);
 		const float *hidden = EXPERTS_AT(r, const float, hidden) +
 				      (uint64_t)EXPERTS_AT(r, const uint32_t, place)[(uint64_t)token * r->top + k] * r->hidden;
 		for (uint32_t i = 0; i < r->hidden; i++) {
-			double a = dot(EXPERTS_AT(r, const uint16_t, first) + at + (uint64_t)i * r->dim, NULL, x, r->dim,
-				       r->bfloat);
+			double a = dot(first, i, NULL, x, r->dim, r->bfloat);
 			job->hidden[i] = a / (1 + exp(-a));
 			/* The unit is the rounding error of dim steps with numbers below 1 / sqrt(dim). */
 			double off = fabs(hidden[i] - job->hidden[i]) * 0x1p23;
@@ -392,8 +414,7 @@ static void check_token(struct experts_job *job, struct experts *r, uint32_t tok
 		}
 		for (uint32_t d = 0; d < r->dim; d++)
 			sum[d] += (double)EXPERTS_AT(r, const float, weight)[(uint64_t)token * r->top + k] *
-				  dot(EXPERTS_AT(r, const uint16_t, second) + at + (uint64_t)d * r->hidden, job->hidden, NULL,
-				      r->hidden, r->bfloat);
+				  dot(second, d, job->hidden, NULL, r->hidden, r->bfloat);
 	}
 	for (uint32_t d = 0; d < r->dim; d++)
 		size += sum[d] * sum[d];
@@ -409,12 +430,9 @@ static int check_tokens(struct experts_job *job, const struct loom_layout *layou
 {
 	const struct loom_host *host = job->base.host;
 	double each = 2.0 * r->top * r->dim * r->hidden, *sum = malloc(r->dim * sizeof(*sum));
-	uint32_t most = job->o->checked, n;
+	uint32_t n = half_checked(job->o->checked, r->tokens, each);
 	uint64_t state = layout->seed + job->sample;
 	int rc = sum ? 0 : LOOM_FAIL(host, err, LOOM_ENOMEM, "experts: out of memory");
-	if (!most)
-		most = 0x1p30 / each < 1 ? 1 : 0x1p30 / each > r->tokens ? r->tokens : (uint32_t)(0x1p30 / each);
-	n = most < r->tokens ? most : r->tokens;
 	for (uint32_t i = 0; !rc && i < n; i++) {
 		uint32_t token = n == r->tokens ? i : (uint32_t)(loom__random(&state) % r->tokens);
 		check_token(job, r, token, sum, worst);
@@ -506,7 +524,7 @@ static const struct loom_workload_ops experts_ops = {
 	.verify = experts_verify,
 	.work = "bytes",
 	.inputs = experts_inputs,
-	.registers = tile_registers,
+	.registers = experts_registers,
 	.scratch = experts_scratch,
 };
 

@@ -28,16 +28,16 @@ struct experts {
 	uint32_t experts, tokens, top;
 	uint32_t dim, hidden;  /* numbers of a token; numbers of a vector between the two products */
 	uint32_t rows, block;  /* upper limits on the rows and the slots of a task */
+	uint32_t rows2;	       /* `rows` of a task of the second product, in which rows are longer */
 	uint32_t bfloat, noncoherent;
-	uint32_t pad0;
 	uint64_t first_slot_at; /* [experts + 1] uint32_t: index in `order` of an expert's first slot (pieces.dev.h) */
 	uint64_t order_at;	/* [tokens * top] uint32_t: slots by expert; slot / top is the token */
 	uint64_t weight_at;	/* [tokens * top] float: weight of each slot */
 	uint64_t pending_at;	/* [blocks][2] uint64_t: number of tiles of each product that have not ended */
 	uint64_t open_at;	/* [tokens] uint64_t: number of slots without a result */
 	uint64_t x_at;		/* [tokens][dim] float */
-	uint64_t first_at;	/* [experts][hidden][dim] uint16_t: weights of the first product */
-	uint64_t second_at;	/* [experts][dim][hidden] uint16_t: weights of the second product */
+	uint64_t first_at;	/* [experts] matrices of hidden x dim uint16_t: weights of the first product; see experts_at() */
+	uint64_t second_at;	/* [experts] matrices of dim x hidden uint16_t: weights of the second product */
 	uint64_t hidden_at;	/* [slots by expert][hidden] float */
 	uint64_t result_at;	/* [slots by expert][dim] float */
 	uint64_t place_at;	/* [tokens * top] uint32_t: index in `order` of each slot */
@@ -52,14 +52,32 @@ LOOM_FN struct experts *experts_of(const struct loom_ctx *c)
 	return (struct experts *)c->global[LOOM_WORKLOAD];
 }
 
-LOOM_FN uint32_t experts_tiles(const struct experts *r, uint32_t rows)
+/* Weights are stored in blocks of 16 rows and 64 numbers, each in the order in which the lanes of a warp take them: so a warp loads
+ * contiguous memory. A lane takes 8 numbers of row l / 4 at a time, from number 8 (l % 4) on; then those 32 numbers further, and then
+ * both 8 rows below. Blocks with the same rows follow each other. A matrix has whole blocks. */
+#define EXPERTS_WHOLE(n, of) (((n) + (of) - 1) / (of) * (of))
+
+LOOM_FN uint64_t experts_matrix(uint32_t outer, uint32_t inner)
 {
-	return (rows + r->rows - 1) / r->rows;
+	return (uint64_t)EXPERTS_WHOLE(outer, 16) * EXPERTS_WHOLE(inner, 64);
+}
+
+/* Returns the index of a weight in its matrix. It and the next 7 are contiguous, if k is a multiple of 8. */
+LOOM_FN uint64_t experts_at(uint32_t inner, uint32_t row, uint32_t k)
+{
+	uint64_t block = (uint64_t)(row / 16) * (EXPERTS_WHOLE(inner, 64) / 64) + k / 64;
+	return block * 1024 + row % 16 / 8 * 512 + k % 64 / 32 * 256 + row % 8 * 32 + k % 32;
+}
+
+LOOM_FN uint32_t experts_tiles(const struct experts *r, uint32_t second)
+{
+	const uint32_t outer = second ? r->dim : r->hidden, rows = second ? r->rows2 : r->rows;
+	return (outer + rows - 1) / rows;
 }
 
 /* The parameters of a task, decoded. If `slots` is 0, the task has nothing to do. */
 struct experts_task {
-	const uint16_t *weights; /* weights of the task's first row */
+	const uint16_t *weights; /* weights of the task's first row, which is the first of a block */
 	const float *from;	 /* vectors of tokens in the first product, of places in the second */
 	float *to;
 	uint32_t expert, second; /* second: 1 in the second product, else 0 */
@@ -90,7 +108,7 @@ LOOM_FN struct experts_task experts_task_of(struct experts *r, const struct loom
 	w.inner = w.second ? r->hidden : r->dim;
 	w.outer = w.second ? r->dim : r->hidden;
 	w.weights = (w.second ? EXPERTS_AT(r, const uint16_t, second) : EXPERTS_AT(r, const uint16_t, first)) +
-		    ((uint64_t)w.expert * w.outer + w.row) * w.inner;
+		    w.expert * experts_matrix(w.outer, w.inner) + experts_at(w.inner, w.row, 0);
 	w.from = w.second ? EXPERTS_AT(r, const float, hidden) : EXPERTS_AT(r, const float, x);
 	w.to = w.second ? EXPERTS_AT(r, float, result) : EXPERTS_AT(r, float, hidden);
 	return w;
@@ -99,10 +117,10 @@ LOOM_FN struct experts_task experts_task_of(struct experts *r, const struct loom
 LOOM_FN void experts_fill(const struct experts *r, uint32_t expert, uint32_t second, uint32_t tile, uint32_t place,
 			  uint32_t slots, uint32_t block, struct loom_task *t)
 {
-	uint32_t outer = second ? r->dim : r->hidden, row = tile * r->rows;
+	const uint32_t outer = second ? r->dim : r->hidden, rows = second ? r->rows2 : r->rows, row = tile * rows;
 	workload_task(t, 0);
 	t->param[0] = expert | (uint64_t)second << 32;
-	t->param[1] = row | (uint64_t)(outer - row < r->rows ? outer - row : r->rows) << 32;
+	t->param[1] = row | (uint64_t)(outer - row < rows ? outer - row : rows) << 32;
 	t->param[2] = place | (uint64_t)slots << 32;
 	t->param[3] = block;
 }
@@ -134,12 +152,6 @@ LOOM_FN void experts_store(const struct experts_task *w, uint32_t slot, uint32_t
 	w->to[(uint64_t)(w->place + slot) * w->outer + w->row + row] = w->second ? sum : experts_silu(sum);
 }
 
-LOOM_FN float experts_dot8(const float *a, const float *b)
-{
-	return ((a[0] * b[0] + a[1] * b[1]) + (a[2] * b[2] + a[3] * b[3])) +
-	       ((a[4] * b[4] + a[5] * b[5]) + (a[6] * b[6] + a[7] * b[7]));
-}
-
 /* ---- a tile ---------------------------------------------------------------------------------------- */
 
 #define EXPERTS_ROWS_MOST 128u		   /* upper limit on the rows of a tile; a task may have several tiles */
@@ -156,93 +168,116 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
 #define EXPERTS_PRODUCTS 0
 #endif
 #define EXPERTS_EIGHTS_OF(block) (((block) + 7u) / 8)
-/* Distance of two slots in an area where warps add their sums, in floats: 4 more, for different banks. */
-#define EXPERTS_COLUMN(rows) ((rows) + 4u)
-#define EXPERTS_AREA(rows, block) (EXPERTS_EIGHTS_OF(block) * 8 * EXPERTS_COLUMN(rows))
+#define EXPERTS_BANDS_OF(rows)	 (((rows) + 15u) / 16)
+/* Number of bands of 16 rows that a warp has in flight: 24 of a worker, but not more than a tile has, because the next vectors have
+ * one place only. */
+#define EXPERTS_AHEAD_OF(rows, warps) (EXPERTS_BANDS_OF(rows) * (warps) < 24 ? EXPERTS_BANDS_OF(rows) : (23u + (warps)) / (warps))
+/* Scratchpad memory of a warp, in bytes: a ring of bands and vectors, or at the end the sums. Distance of the sums of two slots, in
+ * floats: 4 more, for different banks. */
+#define EXPERTS_COLUMN(rows)	   ((rows) + 4u)
+#define EXPERTS_VECTOR		   272u /* from a slot's numbers to the next slot's: 64 floats, and 4 more, for different banks */
+#define EXPERTS_RING(ahead, block) ((ahead) * 4 * TILE_WARP * 16 + EXPERTS_EIGHTS_OF(block) * 8 * EXPERTS_VECTOR)
+#define EXPERTS_SUMS(rows, block)  (EXPERTS_EIGHTS_OF(block) * 8 * EXPERTS_COLUMN(rows) * 4)
+#define EXPERTS_LOCAL(rows, block, ahead)                                                                              \
+	(EXPERTS_RING(ahead, block) > EXPERTS_SUMS(rows, block) ? EXPERTS_RING(ahead, block) : EXPERTS_SUMS(rows, block))
 
 #if EXPERTS_PRODUCTS
 /* ---- a tile whose warps multiply matrices ------------------------------------------------------- */
 
 /* A warp has some of the numbers of all rows and all slots of the tile: 64 of each `warps` times 64. Rows of the product
- * are rows of weights, columns are slots. The lanes load weights and vectors from the device's memory in the order in
- * which the instruction takes them. The loads of the next weights are in flight while a warp multiplies. At the end, the
- * warps add up their sums in scratchpad memory. */
+ * are rows of weights, columns are slots. A lane copies weights and vectors into its own part of a ring in scratchpad memory,
+ * in the order in which the instruction takes them, so no barrier is needed. The copies of the next EXPERTS_AHEAD bands of 16
+ * rows, and of the next vectors, are in flight while a warp multiplies. At the end, the warps add up their sums in the same
+ * memory. */
 #define EXPERTS_STEP 64u
 #ifdef EXPERTS_ROWS
-#define EXPERTS_ROWS_OF(r)  ((void)(r), (uint32_t)EXPERTS_ROWS)
-#define EXPERTS_BLOCK_OF(r) ((void)(r), (uint32_t)EXPERTS_BLOCK)
 #define EXPERTS_BFLOAT_OF(r) ((void)(r), (uint32_t)EXPERTS_BFLOAT)
-#define EXPERTS_BANDS  ((EXPERTS_ROWS + 15) / 16)
-#define EXPERTS_EIGHTS EXPERTS_EIGHTS_OF(EXPERTS_BLOCK)
-#else
-#define EXPERTS_ROWS_OF(r)  experts_tile_rows((r)->rows, (r)->block)
-#define EXPERTS_BLOCK_OF(r) ((r)->block)
+#else /* a test runs tasks of any size */
 #define EXPERTS_BFLOAT_OF(r) ((r)->bfloat)
-#define EXPERTS_BANDS  (EXPERTS_ROWS_MOST / 16)
-#define EXPERTS_EIGHTS EXPERTS_EIGHTS_OF(EXPERTS_BLOCK_MAX)
+#define EXPERTS_ROWS   EXPERTS_ROWS_MOST
+#define EXPERTS_BLOCK  EXPERTS_BLOCK_MAX
+#define EXPERTS_AHEAD  EXPERTS_AHEAD_OF(EXPERTS_ROWS, 4u)
 #endif
-#ifndef EXPERTS_AHEAD
-#define EXPERTS_AHEAD (EXPERTS_BANDS < 2 ? EXPERTS_BANDS : 2) /* bands of 16 rows whose loads are in flight; divides EXPERTS_BANDS */
-#endif
+#define EXPERTS_BANDS  EXPERTS_BANDS_OF(EXPERTS_ROWS)
+#define EXPERTS_EIGHTS EXPERTS_EIGHTS_OF(EXPERTS_BLOCK)
 /* Vectors are multiplied by this factor if their terms are float16, which then has enough of their digits. */
 #define EXPERTS_LIFT 128.0f
 
 /* What a lane holds. */
 struct experts_hold {
-	struct tile_eight weight[EXPERTS_AHEAD][4]; /* element 1 is 32 numbers to the right of element 0, 2 is 8 rows below it, 3 is both */
+	tile_near ring;	   /* of this lane: EXPERTS_AHEAD bands; see experts_near() */
+	tile_near vectors; /* of this warp; see experts_near_vector() */
 	uint32_t with[EXPERTS_EIGHTS][8][TILE_TERMS_MOST]; /* the terms of pairs of numbers of a vector */
 	float sum[EXPERTS_BANDS][EXPERTS_EIGHTS][4];
 	uint32_t warp, warps, row, column; /* row: lane of the warp / 4; column: lane % 4 */
 };
 
-LOOM_FN void experts_hold_load(const struct experts_task *w, uint32_t from, uint32_t band, struct experts_hold *h)
+/* Returns the place of 16 bytes of this lane. The 32 lanes of a warp have consecutive places. */
+LOOM_FN tile_near experts_near(const struct experts_hold *h, uint32_t at)
+{
+	return h->ring + at * TILE_WARP * 16;
+}
+
+/* Copies a block of weights, those of a band from number `from` on, to place `to` of the ring. */
+LOOM_FN void experts_hold_load(const struct experts_task *w, uint32_t from, uint32_t band, uint32_t to, const struct experts_hold *h)
+{
+	const uint16_t *block = w->weights + experts_at(w->inner, 16 * band, from) + (4 * h->row + h->column) * 8;
+	TILE_UNROLL
+	for (uint32_t i = 0; i < 4; i++)
+		tile_copy(experts_near(h, to + i), block + i * 256, 1);
+}
+
+/* Returns the place of four numbers of the vector of slot 8 e + `row`, in the ring of this warp. */
+LOOM_FN tile_near experts_near_vector(const struct experts_hold *h, uint32_t e, uint32_t four)
+{
+	return h->vectors + (8 * e + h->row) * EXPERTS_VECTOR + four * 16;
+}
+
+/* Copies 64 numbers of the vectors of all slots. The four lanes of a slot copy contiguous memory, so they copy for each other. */
+LOOM_FN void experts_hold_load_vectors(const struct experts_task *w, const float *const *vector, uint32_t from,
+				       const struct experts_hold *h)
 {
 	TILE_UNROLL
-	for (uint32_t i = 0; i < 4; i++) {
-		uint32_t row = 16 * band + h->row + i / 2 * 8, k = from + i % 2 * 32 + 8 * h->column;
-		struct tile_eight *to = &h->weight[band % EXPERTS_AHEAD][i];
-		row = row < w->rows ? row : w->rows - 1;
-		if (k < w->inner)
-			*to = tile_load(w->weights + (uint64_t)row * w->inner + k);
-		else
-			to->w[0] = to->w[1] = to->w[2] = to->w[3] = 0;
+	for (uint32_t i = 0; i < 4 * EXPERTS_EIGHTS; i++) {
+		const uint32_t e = i / 4, four = i % 4 * 4 + h->column, k = from + 4 * four;
+		if (8 * e < w->slots)
+			tile_copy(experts_near_vector(h, e, four), vector[e] + k, 8 * e + h->row < w->slots && k < w->inner);
 	}
 }
 
-/* Loads 64 numbers of the vectors of all slots, and splits them into terms. */
-LOOM_FN void experts_hold_vectors(const struct experts *r, const struct experts_task *w, const float *const *vector,
-				  uint32_t from, struct experts_hold *h)
+/* Splits the numbers of the vectors into terms. */
+LOOM_FN void experts_hold_vectors(const struct experts *r, const struct experts_task *w, struct experts_hold *h)
 {
 	const uint32_t bfloat = EXPERTS_BFLOAT_OF(r);
+	TILE_WARP_BARRIER(); /* the other lanes' copies are complete, too */
 	TILE_UNROLL
-	for (uint32_t i = 0; i < 2 * EXPERTS_EIGHTS; i++) {
-		const uint32_t e = i / 2, k = from + i % 2 * 32 + 8 * h->column;
-		union tile_bits x[8];
-		const int some = 8 * e + h->row < w->slots && k < w->inner;
+	for (uint32_t i = 0; i < 4 * EXPERTS_EIGHTS; i++) {
+		union tile_bits x[4];
+		if (i / 4 * 8 >= w->slots)
+			continue;
+		struct tile_eight four = tile_read(experts_near_vector(h, i / 4, i % 4 / 2 * 8 + 2 * h->column + i % 2));
 		TILE_UNROLL
-		for (uint32_t n = 0; n < 2; n++) {
-			struct tile_eight four = {{0, 0, 0, 0}};
-			if (some)
-				four = *(const struct tile_eight *)(vector[e] + k + 4 * n);
-			TILE_UNROLL
-			for (uint32_t m = 0; m < 4; m++) {
-				x[4 * n + m].bits = four.w[m];
-				x[4 * n + m].number *= bfloat ? 1.0f : EXPERTS_LIFT;
-			}
+		for (uint32_t n = 0; n < 4; n++) {
+			x[n].bits = four.w[n];
+			x[n].number *= bfloat ? 1.0f : EXPERTS_LIFT;
 		}
 		TILE_UNROLL
-		for (uint32_t n = 0; n < 4; n++)
-			tile_split(x[2 * n].number, x[2 * n + 1].number, bfloat, h->with[e][i % 2 * 4 + n]);
+		for (uint32_t n = 0; n < 2; n++)
+			tile_split(x[2 * n].number, x[2 * n + 1].number, bfloat, h->with[i / 4][i % 4 * 2 + n]);
 	}
+	TILE_WARP_BARRIER(); /* the next copies overwrite the vectors */
 }
 
 /* Multiplies 16 rows by the vectors. The product of the largest terms starts from 0 each time. Its additions truncate, and
  * in a long sum such errors would add up. */
-LOOM_FN void experts_hold_multiply(const struct experts *r, const struct experts_task *w, uint32_t band,
+LOOM_FN void experts_hold_multiply(const struct experts *r, const struct experts_task *w, uint32_t band, uint32_t place,
 				   struct experts_hold *h)
 {
-	const struct tile_eight *a = h->weight[band % EXPERTS_AHEAD];
 	const uint32_t bfloat = EXPERTS_BFLOAT_OF(r);
+	struct tile_eight a[4];
+	TILE_UNROLL
+	for (uint32_t i = 0; i < 4; i++)
+		a[i] = tile_read(experts_near(h, place + i));
 	TILE_UNROLL
 	for (uint32_t e = 0; e < EXPERTS_EIGHTS; e++) {
 		float rest[4] = {0, 0, 0, 0};
@@ -268,37 +303,45 @@ LOOM_FN void experts_hold_multiply(const struct experts *r, const struct experts
 	}
 }
 
-/* Multiplies the numbers of this warp. */
-LOOM_FN void experts_hold_run(const struct experts *r, const struct experts_task *w, struct experts_hold *h)
+/* Multiplies the numbers of this warp. For each band there is a group of copies: those of the band EXPERTS_AHEAD further, and with
+ * the first band also those of the next vectors. The first groups are one. */
+LOOM_FN void experts_hold_run(const struct loom_ctx *c, const struct experts *r, const struct experts_task *w, struct experts_hold *h)
 {
 	const uint32_t every = h->warps * EXPERTS_STEP;
 	const float *vector[EXPERTS_EIGHTS];
-	uint32_t from = h->warp * EXPERTS_STEP;
+	uint32_t from = h->warp * EXPERTS_STEP, at = 0;
 	if (from >= w->inner)
 		return;
 	TILE_UNROLL
 	for (uint32_t band = 0; band < EXPERTS_AHEAD; band++)
 		if (16 * band < w->rows)
-			experts_hold_load(w, from, band, h);
+			experts_hold_load(w, from, band, 4 * band, h);
 	TILE_UNROLL
 	for (uint32_t e = 0; e < EXPERTS_EIGHTS; e++) {
 		uint32_t slot = 8 * e + h->row;
 		vector[e] = experts_vector(r, w, w->place + (slot < w->slots ? slot : 0));
 	}
+	experts_hold_load_vectors(w, vector, from, h);
+	TILE_UNROLL
+	for (uint32_t band = 0; band < EXPERTS_AHEAD; band++)
+		TILE_COPY_GROUP();
 	LOOM_NO_UNROLL
 	for (; from < w->inner; from += every) {
-		experts_hold_vectors(r, w, vector, from, h);
 		TILE_UNROLL
 		for (uint32_t band = 0; band < EXPERTS_BANDS; band++) {
-			const uint32_t next = band + EXPERTS_AHEAD;
+			const uint32_t next = (band + EXPERTS_AHEAD) % EXPERTS_BANDS;
+			const uint32_t then = band + EXPERTS_AHEAD < EXPERTS_BANDS ? from : from + every;
+			TILE_COPY_WAIT(EXPERTS_AHEAD - 1);
+			if (!band)
+				experts_hold_vectors(r, w, h);
 			if (16 * band < w->rows)
-				experts_hold_multiply(r, w, band, h);
-			if (next < EXPERTS_BANDS) {
-				if (16 * next < w->rows)
-					experts_hold_load(w, from, next, h);
-			} else if (from + every < w->inner && 16 * (next - EXPERTS_BANDS) < w->rows) {
-				experts_hold_load(w, from + every, next - EXPERTS_BANDS, h);
-			}
+				experts_hold_multiply(r, w, band, at, h);
+			if (!band && from + every < w->inner)
+				experts_hold_load_vectors(w, vector, from + every, h);
+			if (then < w->inner && 16 * next < w->rows)
+				experts_hold_load(w, then, next, at, h);
+			TILE_COPY_GROUP();
+			at = at + 4 < 4 * EXPERTS_AHEAD ? at + 4 : 0;
 		}
 	}
 }
@@ -307,37 +350,36 @@ LOOM_FN void experts_hold_run(const struct experts *r, const struct experts_task
 LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, const struct experts_task *w)
 {
 	struct experts_hold h;
-	const uint32_t rows = EXPERTS_ROWS_OF(r), size = EXPERTS_AREA(rows, EXPERTS_BLOCK_OF(r));
+	const uint32_t rows = EXPERTS_ROWS, each = EXPERTS_LOCAL(rows, EXPERTS_BLOCK, EXPERTS_AHEAD);
 	h.warp = c->lane / TILE_WARP;
 	h.warps = c->lanes / TILE_WARP;
 	h.row = c->lane % TILE_WARP / 4;
 	h.column = c->lane % 4;
+	char *local = (char *)c->local[LOOM_WORKLOAD];
+	float *mine = (float *)(local + h.warp * each);
+	h.ring = tile_near_of((char *)mine + c->lane % TILE_WARP * 16);
+	h.vectors = tile_near_of((char *)mine + EXPERTS_RING(EXPERTS_AHEAD, 0u));
 	TILE_UNROLL
 	for (uint32_t i = 0; i < EXPERTS_BANDS * EXPERTS_EIGHTS; i++) {
 		TILE_UNROLL
 		for (uint32_t n = 0; n < 4; n++)
 			h.sum[i / EXPERTS_EIGHTS][i % EXPERTS_EIGHTS][n] = 0;
 	}
-	experts_hold_run(r, w, &h);
-	const uint32_t areas = h.warps < TILE_AREAS ? h.warps : TILE_AREAS;
-	float *area = (float *)c->local[LOOM_WORKLOAD];
-	for (uint32_t first = 0; first < h.warps; first += areas) {
-		float *mine = area + h.warp % areas * size;
-		TILE_UNROLL
-		for (uint32_t i = 0; i < EXPERTS_BANDS * EXPERTS_EIGHTS * 4; i++) {
-			const uint32_t band = i / 4 / EXPERTS_EIGHTS, e = i / 4 % EXPERTS_EIGHTS, n = i % 4;
-			uint32_t slot = 8 * e + 2 * h.column + n % 2, row = 16 * band + h.row + n / 2 * 8;
-			float *to = mine + slot * EXPERTS_COLUMN(rows) + row;
-			if (h.warp - first < areas && slot < w->slots && row < w->rows)
-				*to = first ? *to + h.sum[band][e][n] : h.sum[band][e][n];
-		}
-		loom_barrier_lanes(c);
+	experts_hold_run(c, r, w, &h);
+	TILE_WARP_BARRIER(); /* the sums overwrite the rings of the other lanes */
+	TILE_UNROLL
+	for (uint32_t i = 0; i < EXPERTS_BANDS * EXPERTS_EIGHTS * 4; i++) {
+		const uint32_t band = i / 4 / EXPERTS_EIGHTS, e = i / 4 % EXPERTS_EIGHTS, n = i % 4;
+		uint32_t slot = 8 * e + 2 * h.column + n % 2, row = 16 * band + h.row + n / 2 * 8;
+		if (slot < w->slots && row < w->rows)
+			mine[slot * EXPERTS_COLUMN(rows) + row] = h.sum[band][e][n];
 	}
+	loom_barrier_lanes(c);
 	for (uint32_t i = c->lane; i < w->slots * rows; i += c->lanes) {
 		uint32_t slot = i / rows, row = i % rows;
 		float sum = 0;
-		for (uint32_t n = 0; n < areas; n++)
-			sum += area[n * size + slot * EXPERTS_COLUMN(rows) + row];
+		for (uint32_t n = 0; n < h.warps; n++)
+			sum += ((const float *)(local + n * each))[slot * EXPERTS_COLUMN(rows) + row];
 		if (row < w->rows)
 			experts_store(w, slot, row, EXPERTS_BFLOAT_OF(r) ? sum : sum * (1 / EXPERTS_LIFT));
 	}
@@ -349,13 +391,13 @@ LOOM_FN int experts_multiply_task(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct experts *r = experts_of(c);
 	struct experts_task w = experts_task_of(r, t);
-	const uint32_t most = EXPERTS_ROWS_OF(r), rows = w.rows;
+	const uint32_t most = EXPERTS_ROWS, rows = w.rows;
 	LOOM_NO_UNROLL
 	for (uint32_t done = 0; done < rows; done += most) {
 		w.rows = rows - done < most ? rows - done : most;
 		experts_multiply_tile(c, r, &w);
 		w.row += most;
-		w.weights += (uint64_t)most * w.inner;
+		w.weights += experts_at(w.inner, most, 0);
 	}
 	return 0;
 }
@@ -370,9 +412,9 @@ LOOM_FN void experts_multiply(struct loom_ctx *c, const struct experts *r, const
 		for (uint32_t i = 0; i < w->slots; i++)
 			sum[i] = 0;
 		for (uint32_t k = 0; k < w->inner; k += 8) {
-			tile_numbers(w->weights + (uint64_t)row * w->inner + k, r->bfloat, eight);
+			tile_numbers(w->weights + experts_at(w->inner, row, k), r->bfloat, eight);
 			for (uint32_t i = 0; i < w->slots; i++)
-				sum[i] += experts_dot8(eight, vector[i] + k);
+				sum[i] += tile_dot8(eight, vector[i] + k);
 		}
 		for (uint32_t i = 0; i < w->slots; i++)
 			experts_store(w, i, row, sum[i]);
@@ -421,7 +463,7 @@ LOOM_FN void workload_experts_tile(struct loom_ctx *c, const struct loom_task *t
 		return;
 	if (!w.second) {
 		struct loom_task next;
-		uint32_t tiles = experts_tiles(r, r->dim);
+		uint32_t tiles = experts_tiles(r, 1);
 		LOOM_NO_UNROLL
 		for (uint32_t tile = 0; tile < tiles; tile++) {
 			experts_fill(r, w.expert, 1, tile, w.place, w.slots, w.block, &next);

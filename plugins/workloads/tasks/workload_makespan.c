@@ -16,7 +16,6 @@ struct makespan_opts {
 	const char *trace;
 	uint32_t tasks, law;
 	uint64_t mean;
-	double exponent;
 };
 
 static const struct loom_opt makespan_rows[] = {
@@ -25,7 +24,6 @@ static const struct loom_opt makespan_rows[] = {
 			 "hundredth of `mean`. trace: as the file `trace` says.", .choices = laws),
 	LOOM_OPT(struct makespan_opts, tasks, LOOM_OPT_U32, "200", "Tasks, unless law = trace.", .min = 1, .max = 1 << 24),
 	LOOM_OPT(struct makespan_opts, mean, LOOM_OPT_TIME, "20us", "Mean cost of a task.", .min = 1000, .max = 1e9),
-	LOOM_OPT(struct makespan_opts, exponent, LOOM_OPT_F64, "1", "law = zipf: the exponent.", .from = 0, .to = 4),
 	LOOM_OPT(struct makespan_opts, trace, LOOM_OPT_PATH, "",
 			 "law = trace: a file with the costs of tasks, and which come before which: "
 			 "{\"format\": \"gpuloom-costs\", \"tasks\": [{\"id\": 0, \"cost\": 1200}, {\"id\": 1, \"cost\": 300, \"after\": "
@@ -103,7 +101,7 @@ static int draw(struct makespan_job *job, const struct loom_layout *layout, stru
 		uint32_t *length = calloc(c->tasks, sizeof(*length));
 		if (!length)
 			return LOOM_FAIL(job->base.host, err, LOOM_ENOMEM, "makespan: out of memory");
-		ragged_draw(job->o->law, 100, job->o->exponent, layout->seed, (uint32_t)c->tasks, length);
+		ragged_draw(job->o->law, 100, layout->seed, (uint32_t)c->tasks, length);
 		for (uint64_t i = 0; i < c->tasks; i++)
 			c->cost[i] = length[i] * job->o->mean / 100;
 		free(length);

@@ -6,9 +6,9 @@
 
 #include "half.h"
 #include "ragged_lengths.h"
-#include "tile_host.h"
 #include "workload_ragged.dev.h"
 #include "../common/host.h"
+#include "../common/products.h"
 #include "lib/align.h"
 
 #define LAW_TEXT(NAME, text, what) text,
@@ -17,8 +17,7 @@ static const char *const laws[] = {RAGGED_LAWS(LAW_TEXT) NULL};
 static const char *const redraws[] = {"run", "sample", NULL};
 
 struct ragged_opts {
-	uint32_t sequences, length, law, heads, kv_heads, dim, real, page, chunk, tile, redraw, checked;
-	double exponent;
+	uint32_t sequences, length, law, heads, kv_heads, dim, real, page, chunk, redraw, checked;
 	const char *trace;
 };
 
@@ -30,7 +29,6 @@ static const struct loom_opt ragged_rows[] = {
 			 "Lengths of the sequences, in random order by [run] seed. " RAGGED_LAWS(LAW_HELP), .choices = laws),
 	LOOM_OPT(struct ragged_opts, length, LOOM_OPT_U32, "512", "Mean number of tokens of a sequence.", .min = 1,
 			 .max = 1 << 20),
-	LOOM_OPT(struct ragged_opts, exponent, LOOM_OPT_F64, "1", "law = zipf: the exponent.", .from = 0, .to = 4),
 	LOOM_OPT(struct ragged_opts, trace, LOOM_OPT_PATH, "", "law = trace: a file with a length per line."),
 	LOOM_OPT(struct ragged_opts, heads, LOOM_OPT_U32, "8", "Heads of queries.", .min = 1, .max = 1024),
 	LOOM_OPT(struct ragged_opts, kv_heads, LOOM_OPT_U32, "2",
@@ -43,9 +41,6 @@ static const struct loom_opt ragged_rows[] = {
 	LOOM_OPT(struct ragged_opts, chunk, LOOM_OPT_U32, "auto",
 			 "Tokens of a task; a multiple of page. A number beyond the longest sequence: a task per sequence and head. "
 			 "auto: eight tasks per worker.", .max = 1 << 23, .flags = LOOM_OPT_AUTO),
-	LOOM_OPT(struct ragged_opts, tile, LOOM_OPT_U32, "auto",
-			 "Tokens that a worker works on at a time; a power of two. auto: 64, half of the lanes of a worker if these "
-			 "are more, or 32 for 32 lanes.", .max = 256, .flags = LOOM_OPT_AUTO),
 	LOOM_OPT(struct ragged_opts, redraw, LOOM_OPT_ENUM, "run",
 			 "When lengths are drawn. run: once, and tasks have them as parameters. sample: before each sample; with law = trace, "
 			 "their order. A task then knows only its number, and finds its chunk by the array of the starts of sequences, as when "
@@ -88,8 +83,6 @@ static int ragged_check(const struct loom_host *host, const void *opts, struct l
 		return LOOM_REFUSE(host, err, "dim", "dim = %u: must be a multiple of 8", o->dim);
 	if (!loom__is_power_of_two(o->page))
 		return LOOM_REFUSE(host, err, "page", "page = %u: must be a power of two", o->page);
-	if (o->tile && (!loom__is_power_of_two(o->tile) || o->tile < 8))
-		return LOOM_REFUSE(host, err, "tile", "tile = %u: must be a power of two from 8 on", o->tile);
 	if (o->chunk % o->page)
 		return LOOM_REFUSE(host, err, "chunk", "chunk = %u: must be a multiple of page = %u", o->chunk, o->page);
 	if (o->law == RAGGED_TRACE && !*o->trace)
@@ -148,15 +141,6 @@ static int ragged_inputs(const struct loom_host *host, const void *opts, struct 
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
-static uint32_t tile_of(const struct ragged_opts *o, const struct loom_layout *layout)
-{
-	uint32_t tile = 32;
-	for (uint32_t d = 0; d < layout->devices; d++)
-		while (tile < 256 && (tile < layout->device[d].lanes / 2 || (tile < 64 && layout->device[d].lanes != 32)))
-			tile *= 2;
-	return o->tile ? o->tile : tile;
-}
-
 static uint64_t ragged_scratch_bytes(void *self, const struct loom_layout *layout)
 {
 	const struct ragged_opts *o = opts_of(self);
@@ -167,7 +151,7 @@ static uint64_t ragged_scratch_bytes(void *self, const struct loom_layout *layou
 		struct ragged_scratch at =
 		    gpu && workload_products(layout)
 			? ragged_scratch_of_warps(lanes, o->dim, o->heads / o->kv_heads)
-			: ragged_scratch(lanes, o->dim, o->heads / o->kv_heads, tile_of(o, layout));
+			: ragged_scratch(lanes, o->dim, o->heads / o->kv_heads, o->page);
 		most = at.bytes > most ? at.bytes : most;
 	}
 	return most;
@@ -178,9 +162,8 @@ static int ragged_constants(void *self, const struct loom_layout *layout, char *
 	const struct ragged_opts *o = opts_of(self);
 	(void)err;
 	snprintf(text, room,
-		 "#define RAGGED_DIM %u\n#define RAGGED_GROUP %u\n#define RAGGED_TILE %u\n#define RAGGED_BFLOAT %u\n"
-		 "#define RAGGED_PRODUCTS %u\n",
-		 o->dim, o->heads / o->kv_heads, tile_of(o, layout), o->real, workload_products(layout));
+		 "#define RAGGED_DIM %u\n#define RAGGED_GROUP %u\n#define RAGGED_BFLOAT %u\n#define RAGGED_PRODUCTS %u\n",
+		 o->dim, o->heads / o->kv_heads, o->real, workload_products(layout));
 	return 0;
 }
 
@@ -226,7 +209,7 @@ static void draw(struct ragged_job *job, const struct loom_layout *layout)
 	if (o->law == RAGGED_TRACE && o->redraw)
 		ragged_shuffle(job->drawn_length, job->all, seed);
 	else if (o->law != RAGGED_TRACE)
-		ragged_draw(o->law, o->length, o->exponent, seed, job->all, job->drawn_length);
+		ragged_draw(o->law, o->length, seed, job->all, job->drawn_length);
 	share(job);
 	job->tokens = 0;
 	for (uint32_t i = 0; i < job->n; i++)
@@ -265,7 +248,6 @@ static struct ragged head_of(struct ragged_job *job, const struct loom_layout *l
 			   .kv = o->kv_heads,
 			   .group = o->heads / o->kv_heads,
 			   .dim = o->dim,
-			   .tile = tile_of(o, layout),
 			   .page_log2 = (uint32_t)__builtin_ctz(o->page),
 			   .chunk = chunk_of(job, layout),
 			   .bfloat = o->real,
@@ -418,16 +400,6 @@ static void expect_head(const struct ragged_job *job, struct ragged *r, uint32_t
  * hundred times the errors that are observed. */
 #define TOLERANCE 0x1p-16
 
-/* Returns the number of heads to check. */
-static uint64_t heads_to_check(const struct ragged_job *job, const struct ragged *r)
-{
-	uint64_t all = (uint64_t)r->sequences * r->heads;
-	double each = 2.0 * (double)job->tokens / job->n * r->dim, most = 0x1p30 / each;
-	if (job->o->checked)
-		return job->o->checked < all ? job->o->checked : all;
-	return most < 1 ? 1 : most < (double)all ? (uint64_t)most : all;
-}
-
 /* Checks head i, counted over all sequences. The expected values of a head are computed once. */
 static int check_head(struct ragged_job *job, struct ragged *r, uint64_t i, double *score, double *worst,
 		      struct loom_error *err)
@@ -451,7 +423,7 @@ static int check_head(struct ragged_job *job, struct ragged *r, uint64_t i, doub
 static int check_heads(struct ragged_job *job, struct ragged *r, double *worst, struct loom_error *err)
 {
 	const struct loom_host *host = job->base.host;
-	uint64_t all = (uint64_t)r->sequences * r->heads, n = heads_to_check(job, r);
+	uint64_t all = (uint64_t)r->sequences * r->heads, n = half_checked(job->o->checked, all, 2.0 * (double)job->tokens / job->n * r->dim);
 	double *score = malloc(RAGGED_LONGEST * sizeof(*score));
 	int rc = 0;
 	if (!job->expected) {
@@ -500,6 +472,12 @@ static int ragged_verify(void *self, const struct loom_layout *layout, const str
 	return 0;
 }
 
+static uint32_t ragged_registers(void *self, const struct loom_layout *layout)
+{
+	(void)self;
+	return workload_product_registers(layout);
+}
+
 static const struct loom_workload_ops ragged_ops = {
 	.size = sizeof(struct loom_workload_ops),
 	.create = ragged_create,
@@ -512,7 +490,7 @@ static const struct loom_workload_ops ragged_ops = {
 	.verify = ragged_verify,
 	.work = "bytes",
 	.inputs = ragged_inputs,
-	.registers = tile_registers,
+	.registers = ragged_registers,
 	.scratch = ragged_scratch_bytes,
 };
 

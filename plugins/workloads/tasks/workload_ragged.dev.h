@@ -2,11 +2,11 @@
 /* workload_ragged: one decode step of attention over pages of keys and values. Device code.
  *
  * A task is a chunk of the tokens of one sequence, for one head of keys and values. `group` heads of queries share
- * this head. The task processes the chunk in tiles, with the exact online softmax: `peak` is the largest score so
+ * this head. The task processes the chunk in tiles of a page, with the exact online softmax: `peak` is the largest score so
  * far, in units of log 2, and sums are relative to it. The worker that ends the last chunk of a sequence and head
  * combines the partial results.
  *
- * Lanes share a tile in three steps. For the scores, a lane has a token, or a part of its numbers. For the weights,
+ * Lanes share a tile in three steps. For the scores, a lane has a token. For the weights,
  * some lanes have a head together. For the values, a lane has eight numbers of some tokens, and keeps their sums for
  * all heads. Where warps multiply matrices, each warp processes tokens by itself. */
 #ifndef WORKLOAD_RAGGED_DEV_H
@@ -26,11 +26,10 @@
  * offsets. */
 struct ragged {
 	uint32_t sequences, heads, kv; /* kv: number of heads of keys and values */
-	uint32_t group, dim, tile;     /* group: heads / kv; dim: numbers of a head; tile: tokens of a tile */
+	uint32_t group, dim;	       /* group: heads / kv; dim: numbers of a head */
 	uint32_t page_log2, chunk;     /* chunk: tokens of a task, in whole pages */
 	uint32_t bfloat, noncoherent;
 	float scale; /* factor of scores: 1 / (log 2 * root of dim) */
-	uint32_t unused;
 	uint64_t start_at;	/* [sequences + 1] uint32_t: number of tokens before each sequence (pieces.dev.h) */
 	uint64_t table_at;	/* [pages] uint32_t: page of each part of a sequence */
 	uint64_t pages_at;	/* [pages][kv][2]: keys and values of a page of tokens */
@@ -51,7 +50,6 @@ struct ragged {
 #endif
 #define ragged_dim(r)   RAGGED_OF(r, dim, DIM)
 #define ragged_group(r) RAGGED_OF(r, group, GROUP)
-#define ragged_tile(r)  RAGGED_OF(r, tile, TILE)
 #define ragged_bfloat(r) RAGGED_OF(r, bfloat, BFLOAT)
 
 /* 1: warps multiply matrices (tile.dev.h). The host defines it, because scratchpad memory then has other parts. */
@@ -61,16 +59,14 @@ struct ragged {
 
 /* How the lanes of a worker share a tile. */
 struct ragged_split {
-	uint32_t parts;	 /* lanes per token in the first step */
 	uint32_t each;	 /* lanes per head in the second step */
 	uint32_t blocks; /* blocks of eight numbers in the third step */
 	uint32_t sets;	 /* lanes that have the same block in the third step */
 };
 
-LOOM_FN struct ragged_split ragged_split(uint32_t lanes, uint32_t dim, uint32_t group, uint32_t tile)
+LOOM_FN struct ragged_split ragged_split(uint32_t lanes, uint32_t dim, uint32_t group)
 {
 	struct ragged_split s;
-	s.parts = lanes / tile >= 4 && dim % 32 == 0 ? 4 : lanes / tile >= 2 && dim % 16 == 0 ? 2 : 1;
 	s.each = lanes / group ? lanes / group : 1;
 	s.blocks = dim / 8;
 	s.sets = lanes / s.blocks ? lanes / s.blocks : 1;
@@ -85,12 +81,12 @@ struct ragged_scratch {
 
 LOOM_FN struct ragged_scratch ragged_scratch(uint32_t lanes, uint32_t dim, uint32_t group, uint32_t tile)
 {
-	struct ragged_split s = ragged_split(lanes, dim, group, tile);
+	struct ragged_split s = ragged_split(lanes, dim, group);
 	struct ragged_scratch at;
 	uint32_t units = ((s.each * group + 3) & ~3u) * 4, heads = ((group + 3) & ~3u) * 4;
 	at.queries = 0;
 	at.scores = at.queries + group * dim * 4;
-	at.most = at.scores + s.parts * ((group * tile + 3) & ~3u) * 4;
+	at.most = at.scores + ((group * tile + 3) & ~3u) * 4;
 	at.sum = at.most + units;
 	at.peak = at.sum + units;
 	at.scale = at.peak + 2 * heads;
@@ -225,63 +221,45 @@ struct ragged_run {
 	struct ragged_scratch at;
 	struct ragged_split split;
 	uint32_t turn; /* the half of `peak` that is valid */
-	uint32_t pad;
 };
 
 #define RAGGED_LOCAL(run, what) ((float *)((run)->local + (run)->at.what))
 #define RAGGED_PEAK(run, turn, group) (RAGGED_LOCAL(run, peak) + ((turn) ? ((group) + 3u) & ~3u : 0u))
 
-/* A tile. `keys` and `values` are those of its first token. */
-struct ragged_tile {
-	const uint16_t *keys, *values;
-	uint32_t tokens, pad;
-};
-
+/* Computes the scores of a tile of `tokens`. */
 LOOM_FN void ragged_score(const struct loom_ctx *c, const struct ragged *r, const struct ragged_run *run,
-			  const struct ragged_tile *t)
+			  const uint16_t *keys, uint32_t tokens)
 {
-	const uint32_t dim = ragged_dim(r), group = ragged_group(r), tile = ragged_tile(r);
-	const uint32_t part = dim / run->split.parts, pitch = (group * tile + 3) & ~3u;
+	const uint32_t dim = ragged_dim(r), group = ragged_group(r), tile = 1u << r->page_log2;
 	const float *q = RAGGED_LOCAL(run, queries);
 	float *scores = RAGGED_LOCAL(run, scores);
-	for (uint32_t u = c->lane; u < tile * run->split.parts; u += c->lanes) {
-		uint32_t token = u % tile, first = u / tile * part;
+	for (uint32_t token = c->lane; token < tokens; token += c->lanes) {
 		float sum[RAGGED_GROUPS], key[8];
-		if (token >= t->tokens)
-			continue;
 		TILE_UNROLL
 		for (uint32_t g = 0; g < group; g++)
 			sum[g] = 0;
-		for (uint32_t d = first; d < first + part; d += 8) {
-			tile_numbers(t->keys + token * dim + d, ragged_bfloat(r), key);
+		for (uint32_t d = 0; d < dim; d += 8) {
+			tile_numbers(keys + token * dim + d, ragged_bfloat(r), key);
 			TILE_UNROLL
-			for (uint32_t g = 0; g < group; g++) {
-				const float *with = q + g * dim + d;
-				sum[g] += (with[0] * key[0] + with[1] * key[1]) + (with[2] * key[2] + with[3] * key[3]) +
-					  ((with[4] * key[4] + with[5] * key[5]) + (with[6] * key[6] + with[7] * key[7]));
-			}
+			for (uint32_t g = 0; g < group; g++)
+				sum[g] += tile_dot8(q + g * dim + d, key);
 		}
 		TILE_UNROLL
 		for (uint32_t g = 0; g < group; g++)
-			scores[u / tile * pitch + g * tile + token] = sum[g];
+			scores[g * tile + token] = sum[g];
 	}
 }
 
 /* Replaces scores by weights. Several lanes share a head, and each keeps the sum of its weights. */
 LOOM_FN void ragged_weigh(struct loom_ctx *c, const struct ragged *r, struct ragged_run *run, uint32_t tokens)
 {
-	const uint32_t group = ragged_group(r), tile = ragged_tile(r), each = run->split.each, units = each * group;
-	const uint32_t pitch = (group * tile + 3) & ~3u;
+	const uint32_t group = ragged_group(r), tile = 1u << r->page_log2, each = run->split.each, units = each * group;
 	float *scores = RAGGED_LOCAL(run, scores), *most = RAGGED_LOCAL(run, most), *sum = RAGGED_LOCAL(run, sum);
 	float *before = RAGGED_PEAK(run, run->turn, group), *after = RAGGED_PEAK(run, run->turn ^ 1, group);
 	for (uint32_t u = c->lane; u < units; u += c->lanes) {
 		float *of = scores + u / each * tile, highest = -1e30f;
 		for (uint32_t t = u % each; t < tokens; t += each) {
-			float s = of[t];
-			for (uint32_t p = 1; p < run->split.parts; p++)
-				s += of[p * pitch + t];
-			of[t] = s;
-			highest = s > highest ? s : highest;
+			highest = of[t] > highest ? of[t] : highest;
 		}
 		most[u] = highest;
 	}
@@ -307,10 +285,10 @@ LOOM_FN void ragged_weigh(struct loom_ctx *c, const struct ragged *r, struct rag
 }
 
 /* Adds the values of the tokens of unit u to the unit's sums, [group][8]. */
-LOOM_FN void ragged_add_values(const struct ragged *r, const struct ragged_run *run, const struct ragged_tile *t,
-			       uint32_t u, float *sums)
+LOOM_FN void ragged_add_values(const struct ragged *r, const struct ragged_run *run, const uint16_t *values,
+			       uint32_t tokens, uint32_t u, float *sums)
 {
-	const uint32_t group = ragged_group(r), tile = ragged_tile(r);
+	const uint32_t group = ragged_group(r), tile = 1u << r->page_log2;
 	const float *scores = RAGGED_LOCAL(run, scores), *scale = RAGGED_LOCAL(run, scale);
 	uint32_t block = u % run->split.blocks, set = u / run->split.blocks;
 	TILE_UNROLL
@@ -320,9 +298,9 @@ LOOM_FN void ragged_add_values(const struct ragged *r, const struct ragged_run *
 		for (uint32_t i = 0; i < 8; i++)
 			sums[g * 8 + i] *= by;
 	}
-	for (uint32_t token = set; token < t->tokens; token += run->split.sets) {
+	for (uint32_t token = set; token < tokens; token += run->split.sets) {
 		float value[8];
-		tile_numbers(t->values + token * ragged_dim(r) + block * 8, ragged_bfloat(r), value);
+		tile_numbers(values + token * ragged_dim(r) + block * 8, ragged_bfloat(r), value);
 		TILE_UNROLL
 		for (uint32_t g = 0; g < group; g++) {
 			float weight = scores[g * tile + token];
@@ -333,27 +311,15 @@ LOOM_FN void ragged_add_values(const struct ragged *r, const struct ragged_run *
 	}
 }
 
-/* Returns the tile that begins at token `at` of the chunk. It ends with its page. */
-LOOM_FN struct ragged_tile ragged_tile_at(const struct ragged *r, const struct ragged_task *w, uint32_t at)
-{
-	const uint32_t tile = ragged_tile(r), page = 1u << r->page_log2, left = page - ((w->from + at) & (page - 1));
-	struct ragged_tile t;
-	t.tokens = w->tokens - at < tile ? w->tokens - at : tile;
-	t.tokens = t.tokens < left ? t.tokens : left;
-	t.keys = ragged_keys(r, w->table, w->kv, w->from + at);
-	t.values = t.keys + ((uint64_t)ragged_dim(r) << r->page_log2);
-	return t;
-}
-
 /* ---- a task ------------------------------------------------------------------------------------- */
 
 LOOM_FN void ragged_begin(struct loom_ctx *c, const struct ragged *r, const struct ragged_task *w, struct ragged_run *run)
 {
-	const uint32_t dim = ragged_dim(r), group = ragged_group(r), tile = ragged_tile(r), n = group * dim;
+	const uint32_t dim = ragged_dim(r), group = ragged_group(r), tile = 1u << r->page_log2, n = group * dim;
 	const uint16_t *q = RAGGED_AT(r, const uint16_t, queries) +
 			    ((uint64_t)w->sequence * r->heads + (uint64_t)w->kv * group) * dim;
 	run->local = (char *)c->local[LOOM_WORKLOAD];
-	run->split = ragged_split(c->lanes, dim, group, tile);
+	run->split = ragged_split(c->lanes, dim, group);
 	run->at = ragged_scratch(c->lanes, dim, group, tile);
 	run->turn = 0;
 	for (uint32_t i = c->lane; i < n; i += c->lanes)
@@ -714,9 +680,9 @@ LOOM_FN int ragged_multiply_chunk(struct loom_ctx *c, const struct loom_task *ta
 	struct ragged_run run;
 	run.local = (char *)c->local[LOOM_WORKLOAD];
 	run.at = ragged_scratch_of_warps(c->lanes, ragged_dim(r), ragged_group(r));
-	run.split.parts = run.split.blocks = run.split.sets = 0;
+	run.split.blocks = run.split.sets = 0;
 	run.split.each = 1;
-	run.turn = run.pad = 0;
+	run.turn = 0;
 	ragged_hold_begin(c, r, &w, &h);
 	ragged_hold_run(r, &w, &h);
 	loom_stream(c, (uint64_t)w.tokens * ragged_dim(r) * 4);
@@ -741,15 +707,15 @@ LOOM_FN void workload_ragged_chunk(struct loom_ctx *c, const struct loom_task *t
 	struct ragged_task w = ragged_task_of(r, &found);
 	struct ragged_run run;
 	ragged_begin(c, r, &w, &run);
-	for (uint32_t at = 0; at < w.tokens;) {
-		struct ragged_tile t = ragged_tile_at(r, &w, at);
-		ragged_score(c, r, &run, &t);
+	for (uint32_t at = 0, page = 1u << r->page_log2; at < w.tokens; at += page) {
+		const uint32_t tokens = w.tokens - at < page ? w.tokens - at : page;
+		const uint16_t *keys = ragged_keys(r, w.table, w.kv, w.from + at), *values = keys + ragged_dim(r) * page;
+		ragged_score(c, r, &run, keys, tokens);
 		loom_barrier_lanes(c);
-		ragged_weigh(c, r, &run, t.tokens);
+		ragged_weigh(c, r, &run, tokens);
 		loom_barrier_lanes(c);
 		for (uint32_t u = c->lane; u < run.split.blocks * run.split.sets; u += c->lanes)
-			ragged_add_values(r, &run, &t, u, RAGGED_LOCAL(&run, sums) + u * ragged_group(r) * 8);
-		at += t.tokens;
+			ragged_add_values(r, &run, values, tokens, u, RAGGED_LOCAL(&run, sums) + u * ragged_group(r) * 8);
 		loom_barrier_lanes(c); /* the next tile overwrites the scores */
 	}
 	loom_stream(c, (uint64_t)w.tokens * ragged_dim(r) * 4);
