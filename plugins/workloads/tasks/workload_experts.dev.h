@@ -305,7 +305,7 @@ LOOM_FN void experts_hold_multiply(const struct experts *r, const struct experts
 
 /* Multiplies the numbers of this warp. For each band there is a group of copies: those of the band EXPERTS_AHEAD further, and with
  * the first band also those of the next vectors. The first groups are one. */
-LOOM_FN void experts_hold_run(const struct loom_ctx *c, const struct experts *r, const struct experts_task *w, struct experts_hold *h)
+LOOM_FN void experts_hold_run(const struct experts *r, const struct experts_task *w, struct experts_hold *h)
 {
 	const uint32_t every = h->warps * EXPERTS_STEP;
 	const float *vector[EXPERTS_EIGHTS];
@@ -365,7 +365,7 @@ LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, 
 		for (uint32_t n = 0; n < 4; n++)
 			h.sum[i / EXPERTS_EIGHTS][i % EXPERTS_EIGHTS][n] = 0;
 	}
-	experts_hold_run(c, r, w, &h);
+	experts_hold_run(r, w, &h);
 	TILE_WARP_BARRIER(); /* the sums overwrite the rings of the other lanes */
 	TILE_UNROLL
 	for (uint32_t i = 0; i < EXPERTS_BANDS * EXPERTS_EIGHTS * 4; i++) {
