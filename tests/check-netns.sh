@@ -78,7 +78,7 @@ hosts() {
 	ranks=$1
 	shift
 	for i in 1 2 3 4; do echo "10.77.0.$i slots=$each"; done >"$tmp/hosts"
-	ip netns exec "$id-0" "$limit" 100 mpirun --allow-run-as-root --hostfile "$tmp/hosts" -n "$ranks" "$G" run "$@" \
+	ip netns exec "$id-0" "$limit" 100 mpirun --allow-run-as-root --hostfile "$tmp/hosts" -n "$ranks" "$G" run -v "$@" \
 		>"$tmp/out" 2>"$tmp/err" </dev/null
 }
 # done_well NAME: checks the status of hosts().

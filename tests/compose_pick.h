@@ -284,6 +284,10 @@ FAKE_FN void each_kernel(int parts, void (*run)(struct selection *s, const char 
 			if (LOOM_HAS(ops, channels))
 				pick(&s, "sync_poll");
 			pick_qos(&s);
+			if (LOOM_HAS(ops, needs) && ops->needs & 1u << LOOM_SCHED) {
+				pick(&s, "sched_mgws");
+				pick(&s, "term_counter");
+			}
 			snprintf(label, sizeof(label), "%s", workloads.at[i]);
 			if (used) {
 				if (!is_for_gpus(fake_load(used->at[j])))

@@ -4,11 +4,13 @@
 #define LOOM_NOINLINE __attribute__((noinline))
 #define LOOM_DEVICE_CONSTANT(declaration) extern "C" { __constant__ declaration; }
 #define LOOM_HIP_THREADS (LOOM_LANES * LOOM_WORKERS_PER_BLOCK)
+/* A kernel that is also launched with smaller blocks defines it again: a smaller block than the attribute says is undefined. */
+#define LOOM_THREADS_LEAST LOOM_HIP_THREADS
 /* The wavefronts of LOOM_BLOCKS blocks share the registers of the four SIMDs of a multiprocessor. The attribute limits
  * registers so that these wavefronts fit. */
 #define LOOM_KERNEL                                                                                \
 	extern "C" __global__ __attribute__((                                                      \
-		amdgpu_flat_work_group_size(LOOM_HIP_THREADS, LOOM_HIP_THREADS),                   \
+		amdgpu_flat_work_group_size(LOOM_THREADS_LEAST, LOOM_HIP_THREADS),                 \
 		amdgpu_waves_per_eu((LOOM_BLOCKS * LOOM_HIP_THREADS / LOOM_HIP_WAVEFRONT + 3) / 4))) void
 #define LOOM_BLOCK_INDEX __builtin_amdgcn_workgroup_id_x()
 #define LOOM_THREAD_INDEX __builtin_amdgcn_workitem_id_x()

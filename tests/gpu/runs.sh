@@ -35,7 +35,6 @@ most = 1KiB
 steps = 2
 [workload.ragged]
 length = 100
-tile = 8
 [workload.experts]
 tokens = 20
 dim = 32

@@ -26,6 +26,8 @@ LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
 #define LOOM_GPU_CONSTANT
 #endif
 
+#undef LOOM_THREADS_LEAST
+#define LOOM_THREADS_LEAST 64 /* divide() in gpu/collective.c */
 LOOM_KERNEL loom_gpu_collective(const LOOM_GPU_CONSTANT struct loom_gpu_collective_order o)
 {
 	loom_comm_divided(&o.view, &o.call, LOOM_BLOCK_INDEX, o.each, LOOM_THREAD_INDEX, o.threads);
