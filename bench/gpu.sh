@@ -518,7 +518,7 @@ in_turns() {
 # by another law of random numbers. Then the step in the cases of a benchmark for Megatron-LM, each to the best one.
 t_dispatch() {
 	job peer "$gpus" dispatch_ns,combine_ns,step_ns $(dispatched) workload.dispatch.rounds=50
-	other nccl "python3 $here/rivals/dispatch.py $gpus"
+	if python3 -c 'import torch' 2>/dev/null; then other nccl "python3 $here/rivals/dispatch.py $gpus"; fi
 	bar dispatch_${gpus}_ns dispatch_ns peer - '<=' 30000
 	bar dispatch_${gpus}_combine_ns combine_ns peer - '<=' 40000
 	bar dispatch_${gpus}_to_nccl dispatch_ns peer nccl '<=' 0.6

@@ -85,7 +85,7 @@ fi
 
 # Sums need barriers. 40,004 floats do not divide into whole tiles per worker.
 sums() {
-	expect 0 'verified' "$G" run conf/reduce.ini --samples 1 --set run.warmup=0 --set workload.reduce.floats=40004 \
+	expect 0 'verified' "$G" run -v conf/reduce.ini --samples 1 --set run.warmup=0 --set workload.reduce.floats=40004 \
 		--set workload.reduce.rounds=20 "$@"
 }
 for barrier in $plugins; do

@@ -292,6 +292,12 @@ for name in $("$G" list | awk 'NR > 1 { print $1 "." $2 }'); do
 	expect 0 '' "$G" config check "$@" "$tmp/paste.ini"
 done
 set --
+"$G" describe stn | sed '1,/^A conf that runs it:$/d' >"$tmp/paste.ini"
+expect 0 '1 sample, verified' "$G" run "$tmp/paste.ini" --samples 1
+# The next command is of the same job.
+expect 0 'next: .* compare fib --vary scheduler.use=static,mgws' "$G" run fib
+expect 0 verified "$G" run fib --samples 1 --set workload.fib.n=9
+! grep -q next: "$tmp/out" || fail 'the next command would have another fib.n'
 expect 0 'A ready conf of it: gpuloom run exec' "$G" describe exec
 sed '1,/^A conf that runs it:$/d; /^A ready conf/d; s/= [.][.][.].*/= true/' "$tmp/out" >"$tmp/paste.ini"
 expect 0 '3 samples, each verified' "$G" run "$tmp/paste.ini" --samples 3

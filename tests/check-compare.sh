@@ -91,6 +91,9 @@ c = d['comparisons'][0]
 assert len(c['ratios']) == 7 == c['blocks']
 PY
 
+# A wrong width is an error before the comparison begins, and so is one without a report.
+expect 2 'none of page, column' "$G" compare conf/fib.ini --vary scheduler.use=static,mgws --width colum -o "$tmp/column.svg"
+expect 2 'which --output FILE names' "$G" compare conf/fib.ini --vary scheduler.use=static,mgws --width column
 # In a column there is one plot, in which no line crosses a text.
 expect 0 '' "$G" compare "$tmp/luck.json" --quiet --width column -o "$tmp/column.svg"
 python3 - "$tmp/column.svg" <<'PY' || fail 'the effects in a column'

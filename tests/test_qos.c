@@ -20,7 +20,7 @@ static const struct {
 	const char *name, *options;
 } paths[] = {
 	{"split", "notify=eventfd class=other"},
-	{"split", "notify=eventfd class=other mask=yes"},
+	{"split", "notify=eventfd class=other"},
 	{"split", "notify=poll class=other"},
 	{"monolithic", "notify=eventfd class=other"},
 	{"monolithic", "notify=poll class=other"},

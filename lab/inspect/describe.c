@@ -170,7 +170,7 @@ void loom__describe_text(const struct loom_plugin *p, const char *path, int by_p
 	add(out, p->kind == LOOM_WORKLOAD ? "\nA conf that runs it:\n\n" : "\nTo use it:\n\n");
 	add_use(out, p, by_path ? path : name);
 	if (p->kind == LOOM_WORKLOAD)
-		loom__text_add(out, "devices = cpu:0\n");
+		add(out, "devices = cpu:0%s\n", loom__plan_needs(p) >> LOOM_SYNC & 1 ? " cpu:1" : "");
 	/* add_use() has begun the section of the kind, so its options come first. */
 	for (size_t i = 0; i < n; i++)
 		if (of[i] && !strcmp(of[i], section))

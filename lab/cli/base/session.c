@@ -45,8 +45,7 @@ static void on_signal(int number)
 		return;
 }
 
-/* Reports a crash of the command: the worker, the plug-in and what to try. Then the signal ends the process as usual.
- */
+/* Reports a crash of the command: worker, plug-in and what to try. Then the signal ends the process as usual. */
 static void on_crash(int number, siginfo_t *info, void *context)
 {
 	static struct loom__crash crash;
@@ -58,11 +57,9 @@ static void on_crash(int number, siginfo_t *info, void *context)
 				crash.file ? crash.file : "FILE");
 		if (crash.file)
 			loom__crash_put(&crash, "`addr2line -fe %s 0x%lx` or ", crash.file, crash.offset);
-		loom__crash_put(
-		    &crash, "`gdb --args gpuloom ...` shows the line%s\n",
-		    crash.of_cpu
-			? "; with `--set device.cpu.isolation=process` a crash ends only the process of its device"
-			: "");
+		loom__crash_put(&crash, "`gdb --args gpuloom ...` shows the line%s\n",
+				crash.of_cpu ? "; with `--set device.cpu.isolation=process` a crash ends only the process of its "
+					       "device" : "");
 		if (write(2, crash.text, crash.length) < 0)
 			crash.length = 0;
 	}

@@ -327,7 +327,7 @@ static int report(const struct loom__cli *cli, const struct loom__compare_args *
 	if (table)
 		loom__put_table(cli, bars);
 	for (size_t i = 0; i < a->output.n; i++) {
-		const struct loom__report_args args = {.output = a->output.at[i], .width = a->width};
+		const struct loom__report_args args = {.output = a->output.at[i], .width = loom__width_name[a->width]};
 		int reported = loom__report(cli, &args, &doc, 1);
 		status = status ? status : reported;
 	}

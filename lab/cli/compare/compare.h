@@ -12,7 +12,7 @@
 
 struct loom__compare_args {
 	struct loom__conf_args conf; /* the files of `conf` are confs or results */
-	uint32_t blocks, openings, samples_per_block, warmup, rewarm, order, per_block, log;
+	uint32_t blocks, openings, samples_per_block, warmup, rewarm, order, per_block, width, log;
 	uint64_t seed, budget, spread;
 	double margin, confidence;
 	struct loom__factor *factor;
@@ -25,7 +25,7 @@ struct loom__compare_args {
 	struct loom__bar *bar;
 	size_t bars;
 	struct loom__words allowed; /* words of --allow-mismatch */
-	const char *json, *derive, *width;
+	const char *json, *derive;
 	struct loom__words output; /* reports */
 	struct loom__derived derived;
 	uint8_t aa, strict, quiet;

@@ -132,7 +132,7 @@ const struct loom__option loom__compare_options[] = {
      .writes = LOOM__WRITES_RESULT},
     {"output", "FILE", "write a report; its name ends in " LOOM__REPORT_SUFFIXES "; may be repeated",
      .take = take_output, .letter = 'o'},
-    {"width", "page|column", .rows = loom__sweep_rows, AT(width, STR)},
+    {"width", "page|column", .rows = loom__sweep_rows, AT(width, ENUM), .choices = loom__width_name},
     {"quiet", NULL, "no table, no progress", AT(quiet, BOOL)},
     LOOM__OPTION_LOG(struct loom__compare_args),
     {0}};
@@ -148,8 +148,7 @@ static int check(const struct loom__cli *cli, struct loom__compare_args *a)
 	if (!a->conf.file.n)
 		fault = "no conf given: try `gpuloom compare conf/contains.ini --vary scheduler.use=mgws,static`";
 	else if (results && results < a->conf.file.n)
-		fault =
-		    "results (.json, .txt, .out, .log, also with .gz) and confs cannot be mixed: run the conf first";
+		fault = "results (.json, .txt, .out, .log, also with .gz) and confs cannot be mixed: run the conf first";
 	else if (results && (a->factors || a->conf.set.n || a->aa || a->budget))
 		fault = "--vary, --set, --aa and --budget require confs, not results";
 	else if (results && (a->blocks != 20 || a->openings || a->samples_per_block || a->rewarm || a->warmup != LOOM__WARMUP_OF_CONF))
@@ -162,6 +161,8 @@ static int check(const struct loom__cli *cli, struct loom__compare_args *a)
 				  "one at a time";
 	else if (a->order == 0 && a->samples_per_block % 2)
 		fault = "--samples-per-block must be even for --order abba";
+	else if (a->width && !a->output.n)
+		fault = "--width is the width of a report, which --output FILE names";
 	if (!fault)
 		return 0;
 	return loom__refuse(cli, LOOM_EXIT_USAGE, "compare: %s", fault);

@@ -44,8 +44,7 @@ static const struct loom__option options[] = {
     LOOM__OPTION_DERIVE(struct run_args),
     {"verbose", NULL,
      "also show metrics without a direction, the lowest, median and highest counters of the workers, and what plug-ins "
-     "chose "
-     "where the conf leaves a choice: providers, cores, etc.",
+     "chose where the conf leaves a choice: providers, cores, etc.",
      LOOM__AT(struct run_args, verbose, BOOL), .letter = 'v'},
     {"workers", NULL, "show the counters of each worker", LOOM__AT(struct run_args, workers, BOOL)},
     {"trace", "FILE",
@@ -118,6 +117,7 @@ static int print(const struct loom__cli *cli, const struct run_args *a, const st
 	int there = 0, status = json ? loom__put_result(cli, a->json, json, &there) : LOOM_EXIT_OK;
 	loom__table_result(doc, (a->verbose ? LOOM__SHOW_ALL : 0) | (a->workers ? LOOM__SHOW_WORKERS : 0), &text);
 	int whole = !a->verbose && !a->workers && !strcmp(loom__json_text(doc, "status"), "ok");
+	whole &= !a->conf.set.n && !(loom__json_number(doc, "ranks") > 1); /* compare with this conf alone has the same job */
 	if (whole && a->conf.file.n == 1 && loom__input_kind(a->conf.file.at[0]) == LOOM__INPUT_CONF)
 		loom__line_add(&text, "  next: %s compare %s --vary %s\n", program_invocation_name, a->conf.file.at[0],
 			       has_scheduler(doc) ? "scheduler.use=static,mgws" : "SECTION.KEY=VALUE,VALUE");

@@ -83,7 +83,8 @@ void loom__scale_log(struct loom__scale *s, double lo, double hi)
 static int tick_log(const struct loom__scale *s, int i, double *v, char label[32])
 {
 	double factor = s->factor > 0 ? s->factor : 1, lo = s->lo * factor, at = step_down(lo);
-	int wide = s->hi / s->lo > 1e4; /* 1: ticks are at powers of ten only */
+	/* 1: ticks are at powers of ten only, as labels of a horizontal axis would overlap at 1 and 2 */
+	int wide = s->hi / s->lo > 1e4 || (s->b > s->a && (s->b - s->a) * log10(2) < 36 * log10(s->hi / s->lo));
 	if (wide)
 		at = pow(10, floor(log10(lo)));
 	while (at < lo * (1 - 1e-9))

@@ -34,7 +34,7 @@ static void divide(struct loom_gpu_collective_order *o, uint32_t blocks)
 	uint64_t bytes = o->call.what == LOOM_COMM_BARRIER ? 0 : o->call.count * (halves ? 2 : 4);
 	o->each = ((bytes + blocks - 1) / blocks + 15) / 16 * 16;
 	uint64_t threads = (o->each / 8 + WARP - 1) / WARP * WARP;
-	o->threads = (uint32_t)(threads < WARP ? WARP : threads < COLLECTIVE_THREADS ? threads : COLLECTIVE_THREADS);
+	o->threads = threads < WARP ? WARP : threads < COLLECTIVE_THREADS ? threads : COLLECTIVE_THREADS;
 }
 
 static int gpu_collective(void *self, const struct loom_comm_view *view, const struct loom_comm_call *call, uint32_t blocks,
@@ -52,7 +52,7 @@ static int gpu_collective(void *self, const struct loom_comm_view *view, const s
 	if (!code && call) {
 		struct loom_gpu_collective_order order = {.view = *view, .call = *call};
 		divide(&order, blocks);
-		int rc = d->driver->enqueue(d, stream, &d->collective, blocks, order.threads, 0, &order);
+		int rc = d->driver->enqueue(d, stream, &d->collective, blocks, (uint32_t)order.threads, 0, &order);
 		code = rc == 0 ? 0 : gpu_fail(d, err, rc, NULL);
 	}
 	gpu_leave(d);
