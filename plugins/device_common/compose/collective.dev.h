@@ -12,8 +12,7 @@
 struct loom_gpu_collective_order {
 	struct loom_comm_view view;
 	struct loom_comm_call call;
-	uint64_t each;	  /* bytes of a block, a multiple of 16; computed on the host, because a division takes a GPU long */
-	uint64_t threads; /* of a block */
+	uint64_t each; /* bytes of a block, a multiple of 16; computed on the host, because a division takes a GPU long */
 };
 
 #ifdef LOOM_DEVICE_COMPILE
@@ -30,7 +29,7 @@ LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
 #define LOOM_THREADS_LEAST 64 /* divide() in gpu/collective.c */
 LOOM_KERNEL loom_gpu_collective(const LOOM_GPU_CONSTANT struct loom_gpu_collective_order o)
 {
-	loom_comm_divided(&o.view, &o.call, LOOM_BLOCK_INDEX, o.each, LOOM_THREAD_INDEX, (uint32_t)o.threads);
+	loom_comm_divided(&o.view, &o.call, LOOM_BLOCK_INDEX, o.each, LOOM_THREAD_INDEX, blockDim.x);
 }
 #endif
 

@@ -27,14 +27,15 @@ static int prepare(struct gpu *d, struct loom_error *err)
 	return code;
 }
 
-/* Divides a vector among the blocks, and gives a block a thread for each 8 bytes: more would only have to start and to meet. */
-static void divide(struct loom_gpu_collective_order *o, uint32_t blocks)
+/* Divides a vector among the blocks, and returns the threads of a block: one for each 8 bytes, as more would only have to start and to
+ * meet. */
+static uint32_t divide(struct loom_gpu_collective_order *o, uint32_t blocks)
 {
 	int halves = o->call.type == LOOM_COMM_BFLOAT16 || o->call.type == LOOM_COMM_HALF;
 	uint64_t bytes = o->call.what == LOOM_COMM_BARRIER ? 0 : o->call.count * (halves ? 2 : 4);
 	o->each = ((bytes + blocks - 1) / blocks + 15) / 16 * 16;
 	uint64_t threads = (o->each / 8 + WARP - 1) / WARP * WARP;
-	o->threads = threads < WARP ? WARP : threads < COLLECTIVE_THREADS ? threads : COLLECTIVE_THREADS;
+	return (uint32_t)(threads < WARP ? WARP : threads < COLLECTIVE_THREADS ? threads : COLLECTIVE_THREADS);
 }
 
 static int gpu_collective(void *self, const struct loom_comm_view *view, const struct loom_comm_call *call, uint32_t blocks,
@@ -51,8 +52,8 @@ static int gpu_collective(void *self, const struct loom_comm_view *view, const s
 		code = enqueue_check(d, stream, &captures, err);
 	if (!code && call) {
 		struct loom_gpu_collective_order order = {.view = *view, .call = *call};
-		divide(&order, blocks);
-		int rc = d->driver->enqueue(d, stream, &d->collective, blocks, (uint32_t)order.threads, 0, &order);
+		uint32_t threads = divide(&order, blocks);
+		int rc = d->driver->enqueue(d, stream, &d->collective, blocks, threads, 0, &order);
 		code = rc == 0 ? 0 : gpu_fail(d, err, rc, NULL);
 	}
 	gpu_leave(d);

@@ -185,10 +185,10 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
 /* ---- a tile whose warps multiply matrices ------------------------------------------------------- */
 
 /* A warp has some of the numbers of all rows and all slots of the tile: 64 of each `warps` times 64. Rows of the product
- * are rows of weights, columns are slots. A lane copies weights and vectors into its own part of a ring in scratchpad memory,
- * in the order in which the instruction takes them, so no barrier is needed. The copies of the next EXPERTS_AHEAD bands of 16
- * rows, and of the next vectors, are in flight while a warp multiplies. At the end, the warps add up their sums in the same
- * memory. */
+ * are rows of weights, columns are slots. Each lane copies its own weights into a ring in scratchpad memory, in the order in which the
+ * instruction takes them, so they need no barrier. Lanes of a warp copy vectors for each other, so these need a barrier of the warp.
+ * The copies of the next EXPERTS_AHEAD bands of 16 rows, and of the next vectors, are in flight while a warp multiplies. At the end,
+ * the warps add up their sums in the same memory. */
 #define EXPERTS_STEP 64u
 #ifdef EXPERTS_ROWS
 #define EXPERTS_BFLOAT_OF(r) ((void)(r), (uint32_t)EXPERTS_BFLOAT)
