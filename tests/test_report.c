@@ -788,16 +788,18 @@ TEST(log_axes)
 	struct loom__scale s;
 	char label[32];
 	double v, last = 0;
-	loom__scale_fit(&s, 0.3, 90, "", 0, 100, 50);
-	loom__scale_log(&s, 0.3, 90);
-	int n = 0;
-	while (loom__scale_tick(&s, n, &v, label)) {
-		CU_ASSERT(v > last && v >= s.lo && v <= s.hi && loom__scale_at(&s, v) >= 0 &&
-			  loom__scale_at(&s, v) <= 100);
-		last = v;
-		n++;
+	static const int wide[] = {60, 200, 400}, ticks[] = {2, 5, 7}; /* 1 10; 0.3 1 3 10 30; 0.5 1 2 5 10 20 50 */
+	for (int k = 0; k < 3; k++, last = 0) {
+		int n = 0;
+		loom__scale_fit(&s, 0.3, 90, "", 0, wide[k], 50);
+		loom__scale_log(&s, 0.3, 90);
+		while (loom__scale_tick(&s, n, &v, label)) {
+			CU_ASSERT(v > last && v >= s.lo && v <= s.hi && loom__scale_at(&s, v) >= 0 && loom__scale_at(&s, v) <= wide[k]);
+			last = v;
+			n++;
+		}
+		CU_ASSERT_EQUAL(n, ticks[k]);
 	}
-	CU_ASSERT_EQUAL(n, 7); /* 0.5 1 2 5 10 20 50 */
 	CU_ASSERT_DOUBLE_EQUAL(loom__scale_at(&s, 1) - loom__scale_at(&s, 0.5),
 			       loom__scale_at(&s, 20) - loom__scale_at(&s, 10), 1e-9);
 	loom__scale_fit(&s, 0, 90, "", 0, 100, 50);

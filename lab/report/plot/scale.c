@@ -57,20 +57,6 @@ void loom__scale_fit(struct loom__scale *s, double lo, double hi, const char *un
 	s->step = step / s->factor;
 }
 
-/* step_down() returns the largest number <= v that is 1, 2 or 5 times a power of ten. step_up() returns the next larger
- * such number. */
-static double step_down(double v)
-{
-	double power = pow(10, floor(log10(v) + 1e-12)), part = v / power * (1 + 1e-12);
-	return (part >= 5 ? 5 : part >= 2 ? 2 : 1) * power;
-}
-
-static double step_up(double v)
-{
-	double power = pow(10, floor(log10(v) + 1e-12)), part = v / power * (1 + 1e-12);
-	return (part >= 5 ? 10 : part >= 2 ? 5 : 2) * power;
-}
-
 void loom__scale_log(struct loom__scale *s, double lo, double hi)
 {
 	if (!(lo > 0) || !isfinite(hi))
@@ -80,22 +66,23 @@ void loom__scale_log(struct loom__scale *s, double lo, double hi)
 	s->hi = hi * 1.05;
 }
 
+/* Labels of a horizontal axis take 36 pixels, so a narrow one has fewer ticks. */
 static int tick_log(const struct loom__scale *s, int i, double *v, char label[32])
 {
-	double factor = s->factor > 0 ? s->factor : 1, lo = s->lo * factor, at = step_down(lo);
-	/* 1: ticks are at powers of ten only, as labels of a horizontal axis would overlap at 1 and 2 */
-	int wide = s->hi / s->lo > 1e4 || (s->b > s->a && (s->b - s->a) * log10(2) < 36 * log10(s->hi / s->lo));
-	if (wide)
-		at = pow(10, floor(log10(lo)));
-	while (at < lo * (1 - 1e-9))
-		at = wide ? at * 10 : step_up(at);
-	for (int k = 0; k < i; k++)
-		at = wide ? at * 10 : step_up(at);
-	if (at > s->hi * factor * (1 + 1e-9) || i > 40)
-		return 0;
-	*v = at / factor;
-	snprintf(label, 32, "%.6g", at);
-	return 1;
+	static const double parts[][3] = {{1, 2, 5}, {1, 3}, {1}};
+	double factor = s->factor > 0 ? s->factor : 1, lo = s->lo * factor * (1 - 1e-9), hi = s->hi * factor * (1 + 1e-9);
+	double decades = log10(hi / lo), room = s->b > s->a ? (s->b - s->a) / 36 : 100;
+	const double *part = parts[decades > 4 || room * log10(3) < decades ? 2 : room * log10(2) < decades];
+	for (double power = pow(10, floor(log10(lo))); power <= hi; power *= 10)
+		for (int k = 0; k < 3 && part[k] > 0; k++) {
+			double at = power * part[k];
+			if (at < lo || at > hi || i-- > 0)
+				continue;
+			*v = at / factor;
+			snprintf(label, 32, "%.6g", at);
+			return 1;
+		}
+	return 0;
 }
 
 double loom__scale_at(const struct loom__scale *s, double v)
