@@ -19,7 +19,7 @@ judged 'google-before.json google-after.json' 'BM_Insert<int>/64 \(less' 'google
 	'google-after +55.23 us .*SLOWER'
 judged 'nccl-before.txt nccl-after.txt' 'all_reduce_perf/8/float/sum.in_place.seconds' \
 	'nccl-after +24.85 us .*-9.81 % .*FASTER' 'adjusted for 6 comparisons'
-judged 'osu-before.txt osu-after.txt' 'MPI_Allreduce_Latency/1048576' 'osu-after +349.2 us .*SLOWER'
+judged 'osu-before.txt osu-after.txt' 'MPI_Allreduce_Latency/1048576' 'osu-after +348.9 us .*SLOWER'
 judged 'nvbench.json nvbench-means.json' 'nvbench-means +12.1 us .*INCONCLUSIVE' 'only the mean.*--jsonbin' \
 	'was skipped: Out of memory'
 cp -r "$data"/nvbench.json* "$tmp"
