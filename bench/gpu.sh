@@ -109,7 +109,7 @@ figure() {
 # compare TABLE [OPTION...]: runs the variants, and prints their table.
 compare() {
 	table=$1 begun=$(date +%s) openings=${OPENINGS:-7}
-	[ -n "$slow" ] && blocks=$openings each="1 --order random" || blocks=$((3 * openings)) each=2
+	[ -n "$slow" ] && blocks=$openings each=1 order=random || blocks=$((3 * openings)) each=2 order=abba
 	shift
 	[ -n "$dry" ] || (
 		IFS='
@@ -117,7 +117,7 @@ compare() {
 		for one in $bars; do set -- "$@" --bar "$one"; done
 		IFS=' '
 		timeout -k 5 "${LIMIT:-150}" "$G" compare $list --allow-mismatch=workload --blocks "${BLOCKS:-$blocks}" \
-			--openings "$openings" --samples-per-block $each --budget "${BUDGET:-90s}" --spread 0 --json "$D/gpu-$table.json" "$@"
+			--openings "$openings" --samples-per-block $each --order $order --budget "${BUDGET:-90s}" --spread 0 --json "$D/gpu-$table.json" "$@"
 	) >"$D/gpu-$table.txt" || echo "gpu-$table: no comparison" >&2
 	if [ -z "$dry" ]; then
 		echo

@@ -510,6 +510,7 @@ static int check_call(const struct loom_comm *m, const struct loom_comm_call *ca
 	return 0;
 }
 
+enum { SUM = 1 << LOOM_COMM_ALLREDUCE, BROADCAST = 1 << LOOM_COMM_BROADCAST, ANY = (2 << LOOM_COMM_BARRIER) - 1 };
 /* How GPUs execute a call: by the first row that fits. `sent` is the limit on the bytes of N - 1 vectors, for N ranks.
  *
  * The link of an H200 carries 450 GB/s each way. About 0.85 of it can be reached, so a megabyte takes 2.6 us. A rank sends
@@ -519,19 +520,20 @@ static int check_call(const struct loom_comm *m, const struct loom_comm_call *ca
 static const struct gpu_way {
 	uint64_t sent;
 	uint32_t ranks; /* 0: any number */
-	uint32_t sums;	/* 1: an allreduce only */
-	uint32_t pulls, blocks;
+	uint32_t calls; /* bits: kinds of calls */
+	uint32_t pulls;
 } gpu_ways[] = {
 	/* Measured on two H200s: us by words, loads and parts. */
-	{256 << 10, 2, 1, 0, LOOM_COMM_TRACKS}, /* 256 KiB: 7.4, 7.4, 11.7 */
-	{2 << 20, 2, 1, 1, LOOM_COMM_TRACKS},	/* 512 KiB: 8.9, 8.8, 13.0; 2 MiB: 23.4, 15.1, 17.5 */
-	{UINT64_MAX, 2, 1, 3, LOOM_COMM_TRACKS}, /* 4 MiB: 41.0, 25.5, 23.4; 32 MiB: 224, 142, 130 */
+	{256 << 10, 2, SUM, 0},	 /* 256 KiB: 7.4, 7.4, 11.7 */
+	{2 << 20, 2, SUM, 1},	 /* 512 KiB: 8.9, 8.8, 13.0; 2 MiB: 23.4, 15.1, 17.5 */
+	{UINT64_MAX, 2, SUM, 3}, /* 4 MiB: 41.0, 25.5, 23.4; 32 MiB: 224, 142, 130 */
 	/* Not measured: with four ranks a half of 2 MiB takes as long as a second crossing. */
-	{1 << 20, 0, 1, 0, LOOM_COMM_TRACKS},
-	{2 << 20, 0, 1, 2, LOOM_COMM_TRACKS},
-	{UINT64_MAX, 0, 1, 3, LOOM_COMM_TRACKS},
-	{256 << 10, 0, 0, 0, LOOM_COMM_TRACKS}, /* allgather of 128 KiB: 5.2, 6.0; of 2 MiB: 18.5, 12.4 */
-	{UINT64_MAX, 0, 0, 1, LOOM_COMM_TRACKS},
+	{1 << 20, 0, SUM, 0},
+	{2 << 20, 0, SUM, 2},
+	{UINT64_MAX, 0, SUM, 3},
+	/* A broadcast by words would need flags, too, since ranks that receive nothing must know that their words were read. */
+	{256 << 10, 0, ANY & ~BROADCAST, 0}, /* allgather of 128 KiB: 5.2, 6.0; of 2 MiB: 18.5, 12.4 */
+	{UINT64_MAX, 0, ANY, 1},
 };
 
 static int call_gpu(struct loom_comm *m, struct loom_comm_call *call, uint64_t bytes, void *stream, struct loom_error *err)
@@ -540,14 +542,10 @@ static int call_gpu(struct loom_comm *m, struct loom_comm_call *call, uint64_t b
 	const struct loom_comm_view *v = &m->view;
 	const struct gpu_way *way = gpu_ways;
 	uint64_t blocks = (bytes + 8 * GPU_WORDS - 1) / (8 * GPU_WORDS), sent = bytes * (v->ranks > 1 ? v->ranks - 1 : 1);
-	/* A broadcast by words would need flags, too, since ranks that receive nothing must know that their words were read. */
-	if (call->what == LOOM_COMM_BROADCAST)
-		way += sizeof(gpu_ways) / sizeof(gpu_ways[0]) - 1;
-	while (sent > way->sent || (way->ranks && way->ranks != v->ranks) || (way->sums && call->what != LOOM_COMM_ALLREDUCE))
+	while (sent > way->sent || (way->ranks && way->ranks != v->ranks) || !(way->calls >> call->what & 1))
 		way++;
-	uint32_t most = call->chosen ? v->tracks : way->blocks;
 	call->pulls = call->chosen ? call->pulls : way->pulls;
-	blocks = blocks < 1 ? 1 : blocks > most ? most : blocks;
+	blocks = blocks < 1 ? 1 : blocks > v->tracks ? v->tracks : blocks;
 	return d->streams->collective(d->self, v, call, (uint32_t)blocks, stream, err);
 }
 

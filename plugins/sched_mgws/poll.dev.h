@@ -7,7 +7,7 @@
 #include "lanes.dev.h"
 #endif
 
-enum { MGWS_STOP = 1, MGWS_PUBLISH = 2, MGWS_REQUESTED = 4, MGWS_HUNGRY = 8 };
+enum { MGWS_STOP = 1, MGWS_PUBLISH = 2, MGWS_REQUESTED = 4, MGWS_TRIED = 8 };
 /* On a GPU the proxy worker grants requests in place of workers with tasks: mailbox.dev.h. */
 #ifdef GPULOOM_DEV_CPU_H
 #define MGWS_IS_REQUESTED(news) ((news)&MGWS_REQUESTED)
@@ -69,14 +69,14 @@ LOOM_FN uint32_t mgws_poll(struct loom_ctx *c, int can_publish)
 	can_publish = can_publish && (c->workers > 1 || !SCHED_CFG(c, one_device));
 #endif
 	/* 1: thieves have come since this epoch began; then the worker publishes before the queue is empty */
-	int hungry = SCHED_GRANULARITY(c) == SCHED_LANE && mgws_tries(b->word);
-	if (can_publish && !unclaimed && (mgws_word_is_empty(c, b->word) || (hungry && mgws_left(b->word) < c->lanes)))
-		return MGWS_PUBLISH | (hungry ? MGWS_HUNGRY : 0);
+	int tried = SCHED_GRANULARITY(c) == SCHED_LANE && mgws_tries(b->word);
+	if (can_publish && !unclaimed && (mgws_word_is_empty(c, b->word) || (tried && mgws_left(b->word) < c->lanes)))
+		return MGWS_PUBLISH | (tried ? MGWS_TRIED : 0);
 	b->word = loom_load_relaxed_sys(&mgws_queue(c)->word);
 	if (unclaimed)
 		b->claimed = mgws_ranged(c) ? mgws_range_load(c)
 					    : loom_load_relaxed_sys(&mgws_job(c)->next);
-	return hungry ? MGWS_HUNGRY : 0;
+	return tried ? MGWS_TRIED : 0;
 }
 #endif
 

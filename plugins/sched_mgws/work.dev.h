@@ -199,17 +199,17 @@ LOOM_FN int mgws_work_lanes(struct loom_ctx *c, uint64_t *ran)
 	struct sched_lane *mine = sched_lane(c);
 	const struct loom_task *ring = sched_ring(c);
 	const uint32_t mask = sched_mask(c), slots = SCHED_CFG(c, backlog);
-	int due = 1, hungry = 0;
+	int due = 1, tried = 0;
 	for (;;) {
 		uint32_t n, quarter = (mask + 1) / 4;
 		const struct loom_task *slot;
 		struct loom_task t;
 		/* This poll is also the barrier between pushes and pops. */
-		/* While thieves are hungry, a worker with more tasks than lanes polls in each round. */
-		int excess = backlog->count || mine->count > c->lanes, polls = due || (hungry && excess);
+		/* While thieves come, a worker with more tasks than lanes polls in each round. */
+		int excess = backlog->count || mine->count > c->lanes, polls = due || (tried && excess);
 		uint32_t news = mgws_poll_collective(c, polls, excess || (!mine->count && b->end - b->next > c->lanes));
 		if (polls)
-			hungry = (news & MGWS_HUNGRY) != 0;
+			tried = (news & MGWS_TRIED) != 0;
 		due = loom_poll_due(c);
 		if (news & MGWS_STOP)
 			return 0;
