@@ -231,7 +231,15 @@ if command -v mpirun >/dev/null && [ -e /usr/lib/x86_64-linux-gnu/libpmix.so.2 ]
 	other 2 'initial tasks of rank 1 are not those of rank 0' conf/uts-ranks.ini $small --set workload.uts.seed=77
 	expect 2 'rank 1 has selected other plug-ins than rank 0: start all ranks with the same conf' $mpi \
 		-n 1 "$G" run conf/pingpong.ini : -n 1 "$G" run conf/allreduce.ini
-	other 1 'another rank or the launcher has ended; .* the same conf and --samples' conf/uts-ranks.ini $small --samples 9
+	other 1 'rank 0 has ended before rank 1: start all ranks with the same conf and --samples' conf/uts-ranks.ini $small --samples 9
+	# The same if rank 0 has ended long before rank 1 asks for it: rank 1 has little of one core.
+	taskset -c 0 sh -c 'while :; do :; done' &
+	burner=$!
+	for i in 1 2 3; do
+		expect 1 'rank 0 has ended before rank 1' $mpi -n 1 "$G" run conf/uts-ranks.ini $small --samples 1 : \
+			-n 1 taskset -c 0 nice -n 10 "$G" run conf/uts-ranks.ini $small --samples 9
+	done
+	kill $burner
 	# If the launcher is killed, its ranks say so, and end.
 	TMPDIR="$tmp" $mpi -n 2 sh -c 'exec "$0" "$@" 2>"$GPULOOM_SAYS.$PMIX_RANK"' "$G" run conf/uts-ranks.ini --samples 100000 \
 		>"$tmp/out" 2>&1 &

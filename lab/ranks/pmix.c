@@ -63,6 +63,10 @@ static int number(const char *key, pmix_rank_t of, uint32_t *value)
 	return rc == PMIX_SUCCESS ? 0 : -1; /* v leaks once, because only a macro of PMIx can free it */
 }
 
+/* A rank that ends without an error takes part in one more exchange and gives this text. A rank that is not in step meets it
+ * there. Without it, that rank would wait forever: a fence of PMIx that begins after another rank has left has no end. */
+static const char ended[] = "ended";
+
 static int allgather(void *self, const void *mine, void *all, size_t bytes, struct loom_error *err)
 {
 	struct loom__boot *b = self;
@@ -88,10 +92,16 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 		pmix_value_t *v = NULL;
 		who.rank = r;
 		rc = p.get(&who, key, NULL, 0, &v);
+		if (rc == PMIX_SUCCESS && mine != ended && v->type == PMIX_BYTE_OBJECT && v->data.bo.size == sizeof(ended) &&
+		    !memcmp(v->data.bo.bytes, ended, sizeof(ended)))
+			return LOOM__FAIL(err, LOOM_EDIED,
+					  "rank %u has ended before rank %u: start all ranks with the same conf and --samples", r,
+					  b->ranks.rank);
 		if (rc == PMIX_SUCCESS && (v->type != PMIX_BYTE_OBJECT || v->data.bo.size != bytes))
 			return LOOM__FAIL(err, LOOM_EINVAL, "rank %u is not in step: do all run the same conf?", r);
 		if (rc == PMIX_SUCCESS) {
-			memcpy((char *)all + r * bytes, v->data.bo.bytes, bytes);
+			if (all)
+				memcpy((char *)all + r * bytes, v->data.bo.bytes, bytes);
 			free(v->data.bo.bytes);
 			free(v);
 		}
@@ -100,8 +110,7 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 		return 0;
 	return LOOM__FAIL(
 	    err, LOOM_EDIED,
-	    "rank %u: an exchange of all ranks over PMIx failed (%s): another rank or the launcher has ended; "
-	    "start all ranks with the same conf and --samples",
+	    "rank %u: an exchange of all ranks over PMIx failed (%s): another rank or the launcher has ended",
 	    b->ranks.rank, p.text(rc));
 }
 
@@ -148,6 +157,9 @@ void loom__pmix_end(struct loom__boot *boot, int status)
 		signal(SIGALRM, SIG_IGN);
 		snprintf(text, sizeof(text), "gpuloom: rank %u ended with status %d", boot->ranks.rank, status);
 		p.abort(status, text, NULL, 0);
+	} else {
+		struct loom_error unused;
+		allgather(boot, ended, NULL, sizeof(ended), &unused); /* the rank that is not in step reports it */
 	}
 	p.finalize(NULL, 0);
 }
