@@ -33,13 +33,22 @@ static uint32_t number(const char *code, size_t bytes, const char *key, uint32_t
  * level. */
 #define ASSUMED_STACK 16384u
 
+/* Returns the number of registers that the compiler spills to memory. On gfx90a it spills to free accumulation registers
+ * first, by a move, and counts those too. */
+static uint32_t spilled(const char *code, size_t bytes)
+{
+	uint32_t all = number(code, bytes, ".vgpr_spill_count", 0);
+	uint32_t moved = number(code, bytes, ".agpr_count", 0);
+	return all > moved ? all - moved : 0;
+}
+
 int code_resources(const char *code, size_t bytes, struct resources *out)
 {
 	*out = (struct resources){
 	    .registers = number(code, bytes, ".vgpr_count", 0),
 	    .shared = number(code, bytes, ".group_segment_fixed_size", 0),
 	    .stack = number(code, bytes, ".private_segment_fixed_size", 0),
-	    .spills = 4 * number(code, bytes, ".vgpr_spill_count", 0),
+	    .spills = 4 * spilled(code, bytes),
 	};
 	out->nested = out->stack > ASSUMED_STACK ? out->stack - ASSUMED_STACK : out->stack;
 	return out->registers != 0;
