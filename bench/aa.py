@@ -5,6 +5,7 @@ a planted difference.
 
     bench/aa.py [BUILD] [--for SECONDS] [--spinners N] [--jobs NAME,NAME] [--only same|planted]
     bench/aa.py [BUILD] --rules [--pairs N] [--planted PERCENT,...] [--for SECONDS] [--spinners N]
+    bench/aa.py [BUILD] --device DEVICE [--pairs N] [--planted PERCENT,...] [--for SECONDS]
     bench/aa.py [BUILD] --quick
 
 Nine jobs of 0.5 ms to 1 s are compared with themselves. Half of these trials use the best sample of each block. Six jobs of
@@ -22,6 +23,9 @@ programs do. They are equal pairs, of which every claim is false, and N of each 
 1, 2 or 3 percent more work. The rule `best of each block` has samples of its own (--per-block best). The output has the number of
 false claims, and of the pairs that are judged as slower. Pairs are recorded with their samples in BUILD/bench/aa-rules.jsonl,
 and the counts go to BUILD/bench/aa-rules.json.
+
+--device is --rules with one job, whose stores the workers of a GPU such as cuda:0 make, without background load. Pairs are
+interleaved, and only the default rule of gpuloom judges them beside the other two. The counts go to BUILD/bench/aa-device.json.
 
 --quick is --rules with 100 pairs of one job of 1.5 ms, without background load. It ends within ten minutes, and the next call
 continues if pairs are left.
@@ -232,8 +236,9 @@ def measure(gpuloom, args):
     return json.loads(run.stdout)
 
 
-def pair(gpuloom, folder, job, design, percent, seed):
-    """Measures a pair, the second of which has this much more work, and returns what each rule says."""
+def pair(gpuloom, folder, job, design, percent, seed, both):
+    """Measures a pair, the second of which has this much more work, and returns what each rule says. both: also by the best sample
+    of each block, and from files."""
     conf, setting, work = job
     works, verdicts = [round(work * (1 + share / 100)) for share in (0, percent)], {}
     if design == DESIGNS[0]:
@@ -242,12 +247,14 @@ def pair(gpuloom, folder, job, design, percent, seed):
                  '--metric', 'seconds', '--seed', str(seed + 1)]
         doc = measure(gpuloom, turns)
         verdicts['gpuloom, interleaved'] = doc['comparisons'][0]['verdict']
-        verdicts['gpuloom, best of each block'] = measure(gpuloom, turns + BEST)['comparisons'][0]['verdict']
+        if both:
+            verdicts['gpuloom, best of each block'] = measure(gpuloom, turns + BEST)['comparisons'][0]['verdict']
         results = [v['result'] for v in doc['variants']]
     else:
         results = [measure(gpuloom, ['run', *conf, '--samples', '40', '--set', 'run.warmup=2', '--set', f'{setting}={n}']) for n in works]
     x, y = (r['metrics']['seconds']['samples'] for r in results)
-    verdicts['gpuloom, from files'] = by_files(gpuloom, folder, results, setting)
+    if both:
+        verdicts['gpuloom, from files'] = by_files(gpuloom, folder, results, setting)
     verdicts['Welch'], verdicts['nvbench_compare'] = by_welch(x, y), by_nvbench(x, y)
     return {'samples': [x, y], 'verdicts': verdicts}
 
@@ -255,38 +262,46 @@ def pair(gpuloom, folder, job, design, percent, seed):
 def study(a, gpuloom, folder):
     parts(a.build, folder)  # writes aa-turns.ini
     jobs = {**RULE_JOBS, 'turns': ([os.path.join(folder, 'aa-turns.ini')], *RULE_JOBS['turns'][1:])}
+    designs, what = DESIGNS, 'device' if a.device else 'rules'
+    if a.device:
+        text = f'workload = memset_loop\ndevices = {a.device}\n[scheduler]\nuse = static\n[termination]\nuse = counter\n'
+        conf = write_conf(os.path.join(folder, 'aa-device.ini'), text)
+        jobs = {'loop': ([conf, '--set', 'transport.use=p2p'], 'workload.memset_loop.tasks', 16000000)}
+        designs = DESIGNS[:1]
     names, planted = ['turns'] if a.quick else list(jobs), [0.0, *map(float, a.planted.split(','))]
-    journal, began = os.path.join(folder, 'aa-rules.jsonl'), time.monotonic()
+    journal, began = os.path.join(folder, f'aa-{what}.jsonl'), time.monotonic()
     key = key_of(gpuloom, a.spinners, [jobs, names, BLOCKS])
     done = [json.loads(line) for line in open(journal) if line.endswith('\n')] if os.path.exists(journal) else []
     done = [t for t in done if t['key'] == key and t['percent'] in planted]
     have = {(t['design'], t['percent'], t['number']) for t in done}
     with open(journal, 'a') as out:
         for i in range(a.pairs):
-            for design in DESIGNS:
+            for design in designs:
                 for percent in planted:
                     if (design, percent, i) in have or time.monotonic() - began > a.limit:
                         continue
                     name = names[i % len(names)]
-                    one = pair(gpuloom, folder, jobs[name], design, percent, i)
+                    one = pair(gpuloom, folder, jobs[name], design, percent, i, not a.device)
                     done.append({'key': key, 'design': design, 'percent': percent, 'number': i, 'job': name, **one})
                     out.write(json.dumps(done[-1]) + '\n')
                     out.flush()
-    tell_rules(done, planted)
-    finish(os.path.join(folder, 'aa-rules.json'), spinners=a.spinners, jobs=names, journal=os.path.basename(journal),
+    tell_rules(done, planted, what)
+    finish(os.path.join(folder, f'aa-{what}.json'), spinners=a.spinners, jobs=names, journal=os.path.basename(journal),
            pairs=[{k: t[k] for k in ('design', 'percent', 'number', 'job', 'verdicts')} for t in done])
 
 
-def tell_rules(done, planted):
+def tell_rules(done, planted, what):
     print('| design | rule | pairs | false claims |', ' | '.join(f'+{p:g} % found' for p in planted[1:]), '|')
     print('|---' * (4 + len(planted) - 1) + '|')
     for (design, rule), name in RULES.items():
         cells = []
+        if not any(t['design'] == design and rule in t['verdicts'] for t in done):
+            continue
         for percent in planted:
             verdicts = [t['verdicts'][rule] for t in done if t['design'] == design and t['percent'] == percent]
             hits = sum(v == 'SLOWER' if percent else v in CLAIMS for v in verdicts)
             targets = {0.0: ('<=', 0.01), 2.0: ('>=', 0.9)} if name in ('turns_gpuloom', 'turns_best') else {}
-            count(f'rules_{name}_' + (f'found_{percent:g}' if percent else 'false'), hits, len(verdicts), *targets.get(percent, ()))
+            count(f'{what}_{name}_' + (f'found_{percent:g}' if percent else 'false'), hits, len(verdicts), *targets.get(percent, ()))
             cells.append(f'{hits} of {len(verdicts)}')
         print(f'| {design} | {rule} | {cells[0].split()[-1]} |', ' | '.join(c.split()[0] for c in cells), '|')
 
@@ -313,17 +328,18 @@ def main():
     p.add_argument('--for', dest='limit', type=float)
     p.add_argument('--spinners', type=int)
     p.add_argument('--jobs', default='')
+    p.add_argument('--device')
     p.add_argument('--only', choices=('same', 'planted'))
     a = p.parse_args()
     for name, quick, default in ('pairs', 100, 200), ('limit', 580, float('inf')), ('spinners', 0, 2):
         if getattr(a, name) is None:
-            setattr(a, name, quick if a.quick else default)
+            setattr(a, name, quick if a.quick or a.device and name == 'spinners' else default)
     began = time.monotonic()
     gpuloom, folder = os.path.join(a.build, 'gpuloom'), os.path.join(a.build, 'bench')
     os.makedirs(folder, exist_ok=True)
     if not os.path.exists(os.path.join(a.build, 'tests/plugins/workload_planted.so')):
         sys.exit('aa: the plug-in with a known amount of work is missing: make tests')
-    if a.rules or a.quick:
+    if a.rules or a.quick or a.device:
         return with_spinners(a.spinners, lambda: study(a, gpuloom, folder))
     todo = parts(a.build, folder)
     if a.jobs:

@@ -247,7 +247,7 @@ t_reduce() {
 		way=device
 		[ $floats != 4096 ] || way=worker
 		own $way run.workload=reduce barrier.use=auto workload.reduce.floats=$floats workload.reduce.way=$way \
-			device.cuda.workers=$((2 * sms)) device.cuda.lanes=256 device.cuda.carveout=10
+			device.cuda.workers=$((2 * sms)) device.cuda.lanes=256
 		rival cub by_$way:less:ns cub_us 1e3 "$program" $floats
 		bar reduce_${floats}_to_cub by_$way $way cub '<=' 1.05
 		compare reduce-$floats --metric by_$way

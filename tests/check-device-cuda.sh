@@ -52,6 +52,17 @@ graph_runs() {
 	launched 4 'the host takes part in each step' none $graph
 }
 
+# The blocks of a kernel leave shared memory to the cache. If the driver gives too little, they get all.
+carved() { # arguments: MODE PERCENT [ARGUMENTS]
+	mode=$1 percent=$2
+	shift 2
+	run mgws memset 0 'verified' $mode --set device.cuda.workers=4 --samples 1 "$@"
+	grep 'fake: 4 blocks' "$tmp/err" | tail -n 1 | grep -q "carveout $percent\$" || { fail "carveout is not $percent"; cat "$tmp/err"; }
+}
+carved carveout 6
+carved carveout 50 --set device.cuda.carveout=50
+carved less-shared 100
+
 conformance
 sound_runs
 real_compiler NVRTC nvrtc

@@ -383,15 +383,24 @@ static int reserve_stack(struct cuda *c, const struct gpu_kernel *k)
 	return gpu_called(CALL(c, cuCtxSetLimit, CU_LIMIT_STACK_SIZE, want), what);
 }
 
-static int occupancy(struct gpu *d, const struct gpu_kernel *k, int threads, uint64_t shared, int *blocks)
+/* The driver rounds `percent` up to the next size that the GPU has. */
+static int occupancy_at(struct cuda *c, const struct gpu_kernel *k, int threads, uint64_t shared, int percent, int *blocks)
 {
-	struct cuda *c = of(d);
-	int rc = CALL(c, cuFuncSetAttribute, k->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared);
+	int rc = CALL(c, cuFuncSetAttribute, k->function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, percent);
+	return rc ? rc : CALL(c, cuOccupancyMaxActiveBlocksPerMultiprocessor, blocks, k->function, threads, shared);
+}
+
+static int occupancy(struct gpu *d, const struct gpu_kernel *k, int threads, uint64_t shared, int wanted, int *blocks)
+{
+	const struct gpu_options *o = d->options;
+	uint64_t all = (uint64_t)d->limits.shared;
+	uint64_t need = (uint64_t)wanted * (shared + (uint64_t)(k->shared + d->limits.shared_reserved));
+	int percent = need && need < all && !o->resident ? (int)((need * 100 + all - 1) / all) : 100;
+	int rc = CALL(of(d), cuFuncSetAttribute, k->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared);
 	if (rc == 0)
-		rc = CALL(c, cuFuncSetAttribute, k->function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
-			  (int)d->options->carveout);
-	if (rc == 0)
-		rc = CALL(c, cuOccupancyMaxActiveBlocksPerMultiprocessor, blocks, k->function, threads, shared);
+		rc = occupancy_at(of(d), k, threads, shared, o->carveout ? (int)o->carveout : percent, blocks);
+	if (rc == 0 && *blocks < wanted && !o->carveout)
+		rc = occupancy_at(of(d), k, threads, shared, 100, blocks);
 	return rc;
 }
 

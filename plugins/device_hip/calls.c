@@ -319,8 +319,9 @@ static int reserve_stack(struct hip *c, const struct gpu_kernel *k)
 	return rc;
 }
 
-static int occupancy(struct gpu *d, const struct gpu_kernel *k, int threads, uint64_t shared, int *blocks)
+static int occupancy(struct gpu *d, const struct gpu_kernel *k, int threads, uint64_t shared, int wanted, int *blocks)
 {
+	(void)wanted; /* shared memory and cache are apart */
 	return CALL(of(d), hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, blocks, k->function, threads, shared);
 }
 

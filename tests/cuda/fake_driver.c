@@ -9,8 +9,27 @@
 
 /* clang-format off: a function has one or two lines */
 
+/* The number of blocks for which a multiprocessor has shared memory. The percentage is rounded up to a size that the GPU has,
+ * in KiB, but with `less-shared` a driver has other reasons for a small one. */
+static int carveout = 100;
+
+static int fake_resident(size_t shared)
+{
+	static const int sizes[] = {0, 8, 16, 32, 64, 128};
+	int i = 0;
+	while (sizes[i] * 100 < carveout * 128)
+		i++;
+	size_t has = (size_t)sizes[wrong("less-shared") && carveout < 100 ? 0 : i] << 10;
+	int blocks = (int)(has / (shared + 1024));
+	return wrong("small") ? 1 : blocks < FAKE_BLOCKS ? blocks : FAKE_BLOCKS;
+}
+
 FAKE(cuLaunchCooperativeKernel, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
      unsigned by, unsigned bz, unsigned shared, CUstream stream, void **parameters),
+	if (wrong("carveout") || wrong("less-shared"))
+		fprintf(stderr, "fake: %u blocks of %u bytes, carveout %d\n", gx, shared, carveout);
+	if (gx > (unsigned)(FAKE_MULTIPROCESSORS * fake_resident(shared)))
+		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 	return fake_launch((struct module *)f, fake_stream(stream), gx, bx, parameters[0]) ? CUDA_SUCCESS :
 												CUDA_ERROR_LAUNCH_FAILED;)
 
@@ -109,7 +128,7 @@ FAKE(cuDeviceGetAttribute, (int *value, CUdevice_attribute which, CUdevice devic
 		{CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, FAKE_BLOCKS},
 		{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
 		{CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536},
-		{CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 65536},
+		{CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 131072},
 		{CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 65536},
 		{CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 1024},
 		{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
@@ -175,10 +194,12 @@ FAKE(cuModuleGetGlobal, (CUdeviceptr *at, size_t *bytes, CUmodule module, const 
 	return strcmp(name, "loom_gpu") ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;)
 FAKE(cuFuncGetAttribute, (int *value, CUfunction_attribute which, CUfunction function),
 	*value = which == CU_FUNC_ATTRIBUTE_NUM_REGS ? 64 : 0;)
-FAKE(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute which, int value))
+FAKE(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute which, int value),
+	if (which == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+		carveout = value;)
 FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, CUfunction function, int threads,
      size_t shared),
-	*blocks = wrong("small") ? 1 : FAKE_BLOCKS;)
+	*blocks = fake_resident(shared);)
 FAKE(cuStreamCreate, (CUstream *stream, unsigned flags),
 	*stream = calloc(1, sizeof(struct stream));)
 FAKE(cuStreamDestroy, (CUstream stream), fake_destroy((struct stream *)stream);)

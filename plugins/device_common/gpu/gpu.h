@@ -220,8 +220,9 @@ struct gpu_driver {
 	int (*load)(struct gpu *d, const struct cached *code, struct gpu_kernel *k);
 	void (*unload)(struct gpu *d, struct gpu_kernel *k);
 	/* *blocks: number of blocks that can be resident on a multiprocessor, if each has `threads` threads and
-	 * `shared` bytes of dynamic shared memory. */
-	int (*occupancy)(struct gpu *d, const struct gpu_kernel *k, int threads, uint64_t shared, int *blocks);
+	 * `shared` bytes of dynamic shared memory. If `wanted` is not 0, the kernel gets shared memory for so many blocks,
+	 * and the cache the rest. */
+	int (*occupancy)(struct gpu *d, const struct gpu_kernel *k, int threads, uint64_t shared, int wanted, int *blocks);
 	/* If k->stepped is 0: launches persistent workers by a cooperative launch, which fails if not all blocks can be
 	 * resident at once; `parameter` is a struct loom_gpu_order. If it is 1: queues the kernel in the stream; `parameter` is
 	 * the step's number, a uint64_t. */

@@ -92,24 +92,24 @@ static int fill(struct gpu *d, struct launch *l, struct loom_gpu_launch *record,
 static int check_fit(struct gpu *d, const struct gpu_kernel *k, int blocks, int threads, size_t shared,
 		     struct loom_error *err)
 {
-	int each = 0;
+	int each = 0, sms = d->limits.multiprocessors;
 	if (shared + (size_t)k->shared > (size_t)d->limits.shared_per_block)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
 				 "%s: the policies need %zu bytes of shared memory per block, but there are %d: choose "
 				 "smaller queues%s",
 				 d->name, shared + (size_t)k->shared, d->limits.shared_per_block,
 				 d->per_block > 1 ? " or fewer workers per block" : "");
-	int rc = d->driver->occupancy(d, k, threads, shared, &each);
+	int rc = d->driver->occupancy(d, k, threads, shared, (blocks + sms - 1) / sms, &each);
 	if (rc != 0)
 		return gpu_fail(d, err, rc, NULL);
-	if (each * d->limits.multiprocessors >= blocks)
+	if (each * sms >= blocks)
 		return 0;
 	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
 			 "%s: %d blocks must be resident at once. With %d registers for each of %d threads and %zu "
 			 "bytes of shared memory only %d are: choose smaller queues, or set workers = %d in "
 			 "[device.gpu]",
 			 d->name, blocks, k->registers, threads, shared + (size_t)k->shared,
-			 each * d->limits.multiprocessors, each * d->limits.multiprocessors * (int)d->per_block);
+			 each * sms, each * sms * (int)d->per_block);
 }
 
 /* ---- launch ---- */

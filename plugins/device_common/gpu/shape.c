@@ -97,7 +97,7 @@ int shape_again(struct gpu *d, const struct gpu_kernel *k, uint64_t local_bytes,
 	uint64_t shared = shape_shared(d, d->lanes, d->per_block, local_bytes);
 	if (d->options->workers || shared > (uint64_t)(d->limits.shared_per_block - k->shared))
 		return 0; /* check_fit() in launch.c reports what is missing */
-	int rc = d->driver->occupancy(d, k, (int)(d->lanes * d->per_block + d->watch), shared, &each);
+	int rc = d->driver->occupancy(d, k, (int)(d->lanes * d->per_block + d->watch), shared, 0, &each);
 	if (rc != 0)
 		return gpu_fail(d, err, rc, NULL);
 	if (each < 1)
