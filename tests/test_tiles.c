@@ -79,6 +79,7 @@ TEST(ragged)
 	    {"sequences=2 law=two length=90 chunk=64 heads=32 kv_heads=2 dim=8", 1, 128},
 	    {"sequences=1 law=equal length=300 chunk=8388608 heads=4 kv_heads=1 dim=128", 1, 192},
 	    {"sequences=1 law=equal length=40 heads=12 kv_heads=1 dim=256 redraw=sample", 1, 64},
+	    {"sequences=1 law=equal length=200 heads=8 kv_heads=1 dim=256", 1, 192}, /* rings for three of the six warps */
 	};
 	tile_rig_start();
 	for (size_t i = 0; i < COUNT(jobs); i++)

@@ -113,30 +113,6 @@ LOOM_FN uint32_t tile_upper(uint32_t a, uint32_t b)
 	return a >> 16 | (b & 0xffff0000u);
 }
 
-/* Load 16 bytes, once or in every step of a loop. Volatile, so that the compiler keeps the load where it is: far before
- * its use, or inside of the loop, where it needs no registers for long. */
-#if defined(__CUDA_ARCH__)
-#define TILE_LOAD(kind, at)                                                                                            \
-	struct tile_eight x;                                                                                           \
-	asm volatile("{\n\t.reg .u64 at;\n\tcvta.to.global.u64 at, %4;\n\tld.global." kind                             \
-		     "v4.u32 {%0, %1, %2, %3}, [at];\n\t}"                                                             \
-		     : "=r"(x.w[0]), "=r"(x.w[1]), "=r"(x.w[2]), "=r"(x.w[3])                                          \
-		     : "l"(at));                                                                                       \
-	return x
-#else
-#define TILE_LOAD(kind, at) return *(const struct tile_eight *)(at)
-#endif
-
-LOOM_FN struct tile_eight tile_load(const void *at)
-{
-	TILE_LOAD("L1::no_allocate.L2::128B.", at);
-}
-
-LOOM_FN struct tile_eight tile_load_again(const void *at)
-{
-	TILE_LOAD("", at);
-}
-
 /* Copies into scratchpad memory that do not wait, each of 16 bytes, for the lane that makes them. tile_copy() writes zeros if `some`
  * is 0. TILE_COPY_GROUP() ends a group of copies. After TILE_COPY_WAIT(n) all groups of this lane but the last n are complete. A
  * tile_near is an address in scratchpad memory. */

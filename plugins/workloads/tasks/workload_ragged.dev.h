@@ -97,21 +97,37 @@ LOOM_FN struct ragged_scratch ragged_scratch(uint32_t lanes, uint32_t dim, uint3
 	return at;
 }
 
-/* The same for a worker whose warps multiply matrices. `most`: peaks of each warp. `areas`: the areas in which warps add
- * their sums. */
+/* Each warp has a ring for the keys and values of RAGGED_AHEAD times 16 tokens. All rings of a worker have at most this many bytes, so
+ * two workers fit on a multiprocessor. If a worker has more warps, the others have no tokens. */
+#define RAGGED_AHEAD	 2u
+#define RAGGED_RING_MOST (96u << 10)
+/* The pieces of 8 numbers that a lane has of a key and of a value. */
+#define RAGGED_PIECES_OF(dim) (((dim) + 31u) / 32)
+#define RAGGED_BANDS_OF(dim)  (((dim) + 63u) / 64)
+#define RAGGED_RING_OF(dim)   (RAGGED_AHEAD * (2 * RAGGED_PIECES_OF(dim) + 4 * RAGGED_BANDS_OF(dim)) * TILE_WARP * 16)
+
+/* Returns the number of warps that have tokens. */
+LOOM_FN uint32_t ragged_warps(uint32_t lanes, uint32_t dim)
+{
+	uint32_t warps = lanes / TILE_WARP, most = RAGGED_RING_MOST / RAGGED_RING_OF(dim);
+	return warps < most ? warps : most;
+}
+
+/* The same for a worker whose warps multiply matrices. `most`: peaks of each warp. `areas`: the rings, and then the
+ * areas in which warps add their sums. */
 LOOM_FN struct ragged_scratch ragged_scratch_of_warps(uint32_t lanes, uint32_t dim, uint32_t group)
 {
 	uint32_t warps = lanes / TILE_WARP, areas = warps < TILE_AREAS ? warps : TILE_AREAS;
-	uint32_t heads = ((group + 3) & ~3u) * 4;
+	uint32_t heads = ((group + 3) & ~3u) * 4, sums = areas * (group * (dim + 1) * 4);
+	uint32_t rings = ragged_warps(lanes, dim) * RAGGED_RING_OF(dim);
 	struct ragged_scratch at;
 	at.queries = at.scores = at.scale = at.sums = 0;
 	at.sum = at.queries;
 	at.peak = at.sum + heads;
 	at.most = at.peak + heads;
 	at.result = at.most + warps * heads;
-	at.areas = at.result + group * dim * 4;
-	at.bytes = at.areas + areas * (group * (dim + 1) * 4);
-	at.bytes = (at.bytes + 15) & ~15u;
+	at.areas = (at.result + group * dim * 4 + 15) & ~15u;
+	at.bytes = (at.areas + (sums > rings ? sums : rings) + 15) & ~15u;
 	return at;
 }
 
@@ -419,15 +435,14 @@ LOOM_FN void ragged_end(struct loom_ctx *c, struct ragged *r, const struct ragge
 #if RAGGED_PRODUCTS
 /* ---- a task whose warps multiply matrices ------------------------------------------------------- */
 
-/* Each warp processes 16 tokens at a time, with sums and peaks of its own, and without scratchpad memory. Scores are the
- * product of keys and queries, sums are the product of transposed values and weights. Columns are heads. The lanes load
- * the factors from the device's memory in the order in which the instruction takes them, because the order of the
- * numbers of a head may be any order. While a warp works on 16 tokens, the loads of the next 16 are in flight. At the
- * end, the warps add up their sums. */
+/* Each warp processes 16 tokens at a time, with sums and peaks of its own. Scores are the product of keys and queries, sums are
+ * the product of transposed values and weights. Columns are heads. Each lane copies its own numbers into a ring in scratchpad
+ * memory, in the order in which the instruction takes them, so the copies need no barrier; the order of the numbers of a head may be
+ * any order. While a warp works on 16 tokens, the copies of the next ones are in flight. At the end, the warps add up their sums. */
 #define RAGGED_STEP 16u /* pages are not smaller */
 #ifdef RAGGED_DIM
-#define RAGGED_PIECES ((RAGGED_DIM + 31) / 32) /* pieces of 8 numbers of a key that a lane holds */
-#define RAGGED_BANDS  ((RAGGED_DIM + 63) / 64) /* pieces of 8 numbers of a value */
+#define RAGGED_PIECES RAGGED_PIECES_OF(RAGGED_DIM)
+#define RAGGED_BANDS  RAGGED_BANDS_OF(RAGGED_DIM)
 #define RAGGED_EIGHTS ((RAGGED_GROUP + 7) / 8)	/* the columns are so many times 8 heads */
 #else
 #define RAGGED_PIECES 8
@@ -439,63 +454,73 @@ LOOM_FN void ragged_end(struct loom_ctx *c, struct ragged *r, const struct ragge
 
 /* What a lane holds. */
 struct ragged_hold {
-	const uint16_t *query; /* of the first head of the task; loaded in each step, to save registers */
-	struct tile_eight key[2][RAGGED_PIECES];  /* of the tokens `row` and `row` + 8 */
-	struct tile_eight value[4][RAGGED_BANDS]; /* of the tokens 2 `column` + 0, 1, 8 and 9 */
+	struct tile_eight query[RAGGED_EIGHTS][RAGGED_PIECES];
 	float sum[RAGGED_EIGHTS][RAGGED_BANDS * 4][4];
 	float peak[RAGGED_EIGHTS][2], total[RAGGED_EIGHTS][2];
 	uint32_t warp, warps, row, column; /* row: lane of the warp / 4; column: lane % 4 */
+	tile_near ring; /* of this lane; see ragged_near() */
+	uint32_t pad[3];
 };
 
-/* Returns 8 numbers from `at` on, or zeros from the end on. again: 1 if they are loaded in each step. */
-LOOM_FN struct tile_eight ragged_eight(const uint16_t *of, uint32_t at, uint32_t end, int again)
+/* Returns the place of a piece of stage `stage` of the ring. Pieces of the same number stand side by side, so a warp reads them
+ * without conflicts. */
+LOOM_FN tile_near ragged_near(const struct ragged *r, const struct ragged_hold *h, uint32_t stage, uint32_t piece)
 {
-	struct tile_eight none;
-	if (at < end)
-		return again ? tile_load_again(of + at) : tile_load(of + at);
-	none.w[0] = none.w[1] = none.w[2] = none.w[3] = 0;
-	return none;
+	return h->ring + (stage * (RAGGED_RING_OF(ragged_dim(r)) / RAGGED_AHEAD) + piece * TILE_WARP * 16);
 }
 
-/* Load the keys, and the values, of 16 tokens. Tokens from `left` on do not exist; the last token replaces them. */
-LOOM_FN void ragged_load_keys(const struct ragged *r, const uint16_t *from, uint32_t left, struct ragged_hold *h)
+/* The numbers of pieces: of the keys of the tokens `row` and `row` + 8, and of the values of 2 `column` + 0, 1, 8 and 9. */
+#define RAGGED_KEY(dim, half, i)  ((half)*RAGGED_PIECES_OF(dim) + (i))
+#define RAGGED_VALUE(dim, k, i) (2 * RAGGED_PIECES_OF(dim) + (k)*RAGGED_BANDS_OF(dim) + (i))
+
+/* Copies the keys and values of 16 tokens. Tokens from `left` on do not exist; the last token replaces them. */
+LOOM_FN void ragged_copy(const struct ragged *r, const struct ragged_hold *h, uint32_t stage, const uint16_t *keys, uint32_t left)
 {
 	const uint32_t dim = ragged_dim(r);
+	const uint16_t *values = keys + ((uint64_t)dim << r->page_log2);
 	TILE_UNROLL
 	for (uint32_t half = 0; half < 2; half++) {
 		uint32_t token = h->row + 8 * half;
 		token = token < left ? token : left - 1;
 		TILE_UNROLL
-		for (uint32_t i = 0; i < RAGGED_PIECES; i++)
-			h->key[half][i] = ragged_eight(from + token * dim, 32 * i + 8 * h->column, dim, 0);
+		for (uint32_t i = 0; 32 * i < dim; i++) {
+			uint32_t at = 32 * i + 8 * h->column;
+			tile_copy(ragged_near(r, h, stage, RAGGED_KEY(dim, half, i)), keys + token * dim + (at < dim ? at : 0), at < dim);
+		}
 	}
-}
-
-LOOM_FN void ragged_load_values(const struct ragged *r, const uint16_t *from, uint32_t left, struct ragged_hold *h)
-{
-	const uint32_t dim = ragged_dim(r);
-	from += (uint64_t)dim << r->page_log2;
 	TILE_UNROLL
 	for (uint32_t k = 0; k < 4; k++) {
 		uint32_t token = 2 * h->column + k % 2 + k / 2 * 8;
 		token = token < left ? token : left - 1;
 		TILE_UNROLL
-		for (uint32_t i = 0; i < RAGGED_BANDS; i++)
-			h->value[k][i] = ragged_eight(from + token * dim, 64 * i + 8 * h->row, dim, 0);
+		for (uint32_t i = 0; 64 * i < dim; i++) {
+			uint32_t at = 64 * i + 8 * h->row;
+			tile_copy(ragged_near(r, h, stage, RAGGED_VALUE(dim, k, i)), values + token * dim + (at < dim ? at : 0), at < dim);
+		}
 	}
 }
 
 LOOM_FN void ragged_hold_begin(const struct loom_ctx *c, const struct ragged *r, const struct ragged_task *w,
-			       struct ragged_hold *h)
+			       const struct ragged_run *run, struct ragged_hold *h)
 {
-	h->query = RAGGED_AT(r, const uint16_t, queries) +
-		   ((uint64_t)w->sequence * r->heads + (uint64_t)w->kv * ragged_group(r)) * ragged_dim(r);
+	const uint32_t dim = ragged_dim(r), group = ragged_group(r);
+	const uint16_t *query = RAGGED_AT(r, const uint16_t, queries) + ((uint64_t)w->sequence * r->heads + (uint64_t)w->kv * group) * dim;
 	h->warp = c->lane / TILE_WARP;
 	h->warps = c->lanes / TILE_WARP;
 	h->row = c->lane % TILE_WARP / 4;
 	h->column = c->lane % 4;
+	h->ring = tile_near_of(run->local + run->at.areas + h->warp * RAGGED_RING_OF(dim) + c->lane % TILE_WARP * 16);
 	TILE_UNROLL
 	for (uint32_t e = 0; e < RAGGED_EIGHTS; e++) {
+		const uint32_t head = 8 * e + h->row;
+		TILE_UNROLL
+		for (uint32_t i = 0; i < RAGGED_PIECES; i++) {
+			const uint32_t at = 32 * i + 8 * h->column;
+			struct tile_eight eight = {{0, 0, 0, 0}};
+			if (head < group && at < dim)
+				eight = *(const struct tile_eight *)(query + head * dim + at);
+			h->query[e][i] = eight;
+		}
 		TILE_UNROLL
 		for (uint32_t i = 0; i < 2; i++) {
 			h->peak[e][i] = -1e30f;
@@ -510,23 +535,29 @@ LOOM_FN void ragged_hold_begin(const struct loom_ctx *c, const struct ragged *r,
 	}
 }
 
-/* Computes the scores of 16 tokens for 8 heads. */
-LOOM_FN void ragged_hold_score(const struct ragged *r, const struct ragged_hold *h, uint32_t e, float *score)
+/* Computes the scores of 16 tokens. */
+LOOM_FN void ragged_hold_score(const struct ragged *r, const struct ragged_hold *h, uint32_t stage, float (*score)[4])
 {
-	const uint32_t dim = ragged_dim(r), head = 8 * e + h->row;
-	struct tile_eight query[RAGGED_PIECES];
+	const uint32_t dim = ragged_dim(r);
 	TILE_UNROLL
-	for (uint32_t i = 0; i < RAGGED_PIECES; i++)
-		query[i] = ragged_eight(h->query + head * dim, 32 * i + 8 * h->column, head < ragged_group(r) ? dim : 0, 1);
+	for (uint32_t e = 0; e < RAGGED_EIGHTS; e++) {
+		TILE_UNROLL
+		for (uint32_t i = 0; i < 4; i++)
+			score[e][i] = 0;
+	}
 	TILE_UNROLL
-	for (uint32_t i = 0; i < 4; i++)
-		score[i] = 0;
-	TILE_UNROLL
-	for (uint32_t i = 0; i < 2 * RAGGED_PIECES; i++) {
-		const uint32_t at = i / 2, k = i % 2 * 2;
-		if (32 * at < dim)
-			tile_multiply(score, h->key[0][at].w[k], h->key[1][at].w[k], h->key[0][at].w[k + 1],
-				      h->key[1][at].w[k + 1], query[at].w[k], query[at].w[k + 1], ragged_bfloat(r));
+	for (uint32_t i = 0; i < RAGGED_PIECES; i++) {
+		if (32 * i >= dim)
+			continue;
+		struct tile_eight low = tile_read(ragged_near(r, h, stage, RAGGED_KEY(dim, 0, i)));
+		struct tile_eight high = tile_read(ragged_near(r, h, stage, RAGGED_KEY(dim, 1, i)));
+		TILE_UNROLL
+		for (uint32_t k = 0; k < 4; k += 2) {
+			TILE_UNROLL
+			for (uint32_t e = 0; e < RAGGED_EIGHTS; e++)
+				tile_multiply(score[e], low.w[k], high.w[k], low.w[k + 1], high.w[k + 1], h->query[e][i].w[k],
+					      h->query[e][i].w[k + 1], ragged_bfloat(r));
+		}
 	}
 }
 
@@ -550,9 +581,11 @@ LOOM_FN void ragged_hold_weigh(const struct ragged *r, struct ragged_hold *h, ui
 
 /* Adds the values of 16 tokens to the sums. The product starts from 0 each time. Its additions truncate, and in a long
  * sum such errors would add up. */
-LOOM_FN void ragged_hold_add(const struct ragged *r, struct ragged_hold *h, float (*weight)[4], float (*by)[2])
+LOOM_FN void ragged_hold_add(const struct ragged *r, struct ragged_hold *h, uint32_t stage, float (*weight)[4], float (*by)[2])
 {
+	const uint32_t dim = ragged_dim(r);
 	uint32_t with[RAGGED_EIGHTS][2][TILE_TERMS_MOST];
+	struct tile_eight value[4];
 	TILE_UNROLL
 	for (uint32_t e = 0; e < RAGGED_EIGHTS; e++) {
 		TILE_UNROLL
@@ -566,10 +599,12 @@ LOOM_FN void ragged_hold_add(const struct ragged *r, struct ragged_hold *h, floa
 	TILE_UNROLL
 	for (uint32_t i = 0; i < RAGGED_BANDS * 4; i++) {
 		const uint32_t band = i / 4, k = i % 4;
-		uint32_t a = h->value[0][band].w[k], b = h->value[1][band].w[k], c = h->value[2][band].w[k],
-			 d = h->value[3][band].w[k];
-		if (64 * band >= ragged_dim(r))
+		if (64 * band >= dim)
 			continue;
+		TILE_UNROLL
+		for (uint32_t t = 0; k == 0 && t < 4; t++)
+			value[t] = tile_read(ragged_near(r, h, stage, RAGGED_VALUE(dim, t, band)));
+		uint32_t a = value[0].w[k], b = value[1].w[k], c = value[2].w[k], d = value[3].w[k];
 		TILE_UNROLL
 		for (uint32_t e = 0; e < RAGGED_EIGHTS; e++) {
 			float product[4] = {0, 0, 0, 0};
@@ -584,36 +619,39 @@ LOOM_FN void ragged_hold_add(const struct ragged *r, struct ragged_hold *h, floa
 	}
 }
 
-/* Processes the tokens of this warp: 16 of each `warps` times 16. */
-LOOM_FN void ragged_hold_run(const struct ragged *r, const struct ragged_task *w, struct ragged_hold *h)
+/* Processes the tokens of this warp: 16 of each `warps` times 16. For each 16 tokens there is a group of copies, which may be empty. */
+LOOM_FN void ragged_hold_run(const struct loom_ctx *c, const struct ragged *r, const struct ragged_task *w, struct ragged_hold *h)
 {
-	const uint32_t every = h->warps * RAGGED_STEP;
-	uint32_t at = h->warp * RAGGED_STEP;
-	if (at >= w->tokens)
+	const uint32_t warps = ragged_warps(c->lanes, ragged_dim(r)), every = warps * RAGGED_STEP;
+	uint32_t at = h->warp * RAGGED_STEP, stage, page;
+	if (h->warp >= warps || at >= w->tokens)
 		return;
-	const uint16_t *next = ragged_keys(r, w->table, w->kv, w->from + at);
-	ragged_load_keys(r, next, w->tokens - at, h);
-	ragged_load_values(r, next, w->tokens - at, h);
-	/* The page is loaded one step before its tokens. */
-	uint32_t page = at + every < w->tokens ? w->table[(w->from + at + every) >> r->page_log2] : 0;
+	TILE_UNROLL
+	for (stage = 0; stage < RAGGED_AHEAD; stage++) {
+		const uint32_t then = at + stage * every;
+		if (then < w->tokens)
+			ragged_copy(r, h, stage, ragged_keys(r, w->table, w->kv, w->from + then), w->tokens - then);
+		TILE_COPY_GROUP();
+	}
+	/* The page is loaded one step before its tokens are copied. */
+	page = at + RAGGED_AHEAD * every < w->tokens ? w->table[(w->from + at + RAGGED_AHEAD * every) >> r->page_log2] : 0;
+	stage = 0;
 	LOOM_NO_UNROLL
 	for (; at < w->tokens; at += every) {
-		const uint32_t left = w->tokens - at, more = left > every ? left - every : 0;
+		const uint32_t then = at + RAGGED_AHEAD * every;
 		float score[RAGGED_EIGHTS][4], by[RAGGED_EIGHTS][2];
+		TILE_COPY_WAIT(RAGGED_AHEAD - 1);
+		ragged_hold_score(r, h, stage, score);
 		TILE_UNROLL
 		for (uint32_t e = 0; e < RAGGED_EIGHTS; e++)
-			ragged_hold_score(r, h, e, score[e]);
-		next = ragged_keys_of(r, page, w->kv, w->from + at + every);
-		if (more)
-			ragged_load_keys(r, next, more, h);
-		if (more > every)
-			page = w->table[(w->from + at + 2 * every) >> r->page_log2];
-		TILE_UNROLL
-		for (uint32_t e = 0; e < RAGGED_EIGHTS; e++)
-			ragged_hold_weigh(r, h, e, left, score[e], by[e]);
-		ragged_hold_add(r, h, score, by);
-		if (more)
-			ragged_load_values(r, next, more, h);
+			ragged_hold_weigh(r, h, e, w->tokens - at, score[e], by[e]);
+		ragged_hold_add(r, h, stage, score, by);
+		if (then < w->tokens)
+			ragged_copy(r, h, stage, ragged_keys_of(r, page, w->kv, w->from + then), w->tokens - then);
+		TILE_COPY_GROUP();
+		if (then + every < w->tokens)
+			page = w->table[(w->from + then + every) >> r->page_log2];
+		stage = stage + 1 < RAGGED_AHEAD ? stage + 1 : 0;
 	}
 }
 
@@ -683,8 +721,8 @@ LOOM_FN int ragged_multiply_chunk(struct loom_ctx *c, const struct loom_task *ta
 	run.split.blocks = run.split.sets = 0;
 	run.split.each = 1;
 	run.turn = 0;
-	ragged_hold_begin(c, r, &w, &h);
-	ragged_hold_run(r, &w, &h);
+	ragged_hold_begin(c, r, &w, &run, &h);
+	ragged_hold_run(c, r, &w, &h);
 	loom_stream(c, (uint64_t)w.tokens * ragged_dim(r) * 4);
 	ragged_hold_end(c, r, &h, &run);
 	ragged_end(c, r, &w, &run);
