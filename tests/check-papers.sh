@@ -171,6 +171,10 @@ expect 0 'table 1 .* runs ' "$G" papers hiss
 expect 0 'figure 8: .*needs no GPU' "$G" papers gputn 8 --small
 expect 0 '' "$G" papers gputn 11 --kept -o one.svg -o two.csv --width column
 grep -q 'width="84mm"' one.svg && [ -s two.csv ] || fail 'two outputs'
+expect 0 '' "$G" papers sync table-5 --kept --quiet -o lines.svg
+grep -q '>cycles' lines.svg && grep -q '>per_multiprocessor' lines.svg || fail 'lines of the first metric only'
+expect 0 '' "$G" papers hiss 6-interrupts --kept --quiet -o part.svg
+grep -q '>hiss, figure 6 (interrupts)<' part.svg || fail 'the title of a part of a figure'
 expect 2 'exists: --resume' "$G" papers gputn 8 --small -o new.jsonl
 expect 0 '' "$G" papers gputn 8 --small -o new.jsonl --resume
 
