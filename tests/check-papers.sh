@@ -145,6 +145,7 @@ expect 2 'torn.jsonl.gz' "$G" papers gputn 8 --from torn.jsonl.gz
 
 expect 4 "has no kept result; 'x.svg' was not written" "$G" papers hiss 4 --kept -o x.svg
 expect 2 'needs PAPER and FIGURE' "$G" papers gputn --kept
+expect 2 'x.jsonl: no samples are measured' "$G" papers gputn 8 --kept -o x.jsonl
 
 # Without a GPU, a figure that needs one runs with the settings for CPUs (--cpu). These say whether its claims are judged.
 # On a busy machine the second of a small figure may end before two lines have a point, so it gets a minute. It takes about one.
