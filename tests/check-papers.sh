@@ -145,6 +145,7 @@ expect 2 'torn.jsonl.gz' "$G" papers gputn 8 --from torn.jsonl.gz
 
 expect 4 "has no kept result; 'x.svg' was not written" "$G" papers hiss 4 --kept -o x.svg
 expect 2 'needs PAPER and FIGURE' "$G" papers gputn --kept
+expect 2 'x.jsonl: no samples are measured' "$G" papers gputn 8 --kept -o x.jsonl
 
 # Without a GPU, a figure that needs one runs with the settings for CPUs (--cpu). These say whether its claims are judged.
 # On a busy machine the second of a small figure may end before two lines have a point, so it gets a minute. It takes about one.
@@ -171,6 +172,10 @@ expect 0 'table 1 .* runs ' "$G" papers hiss
 expect 0 'figure 8: .*needs no GPU' "$G" papers gputn 8 --small
 expect 0 '' "$G" papers gputn 11 --kept -o one.svg -o two.csv --width column
 grep -q 'width="84mm"' one.svg && [ -s two.csv ] || fail 'two outputs'
+expect 0 '' "$G" papers sync table-5 --kept --quiet -o lines.svg
+grep -q '>cycles' lines.svg && grep -q '>per_multiprocessor' lines.svg || fail 'lines of the first metric only'
+expect 0 '' "$G" papers hiss 6-interrupts --kept --quiet -o part.svg
+grep -q '>hiss, figure 6 (interrupts)<' part.svg || fail 'the title of a part of a figure'
 expect 2 'exists: --resume' "$G" papers gputn 8 --small -o new.jsonl
 expect 0 '' "$G" papers gputn 8 --small -o new.jsonl --resume
 

@@ -49,8 +49,7 @@ int loom__claim_range(const char *text, double *low, double *high, struct loom_e
 wrong:
 	return LOOM__FAIL(err, LOOM_EINVAL,
 			  "'%.80s' is no value of a paper: write 0.25, 0.25 +- 0.05, 0.25 +- 20 %%, >= 0.8, <= 0.1 or "
-			  "1.04 .. 1.58",
-			  text);
+			  "1.04 .. 1.58", text);
 }
 
 enum loom__claim_verdict loom__claim_judge(const struct loom__claim *c, const struct loom__claim_value *v)

@@ -498,9 +498,11 @@ static int use_files(const struct one *o)
 	for (size_t i = 0; i < a->output.n && !rc; i++) {
 		struct loom__text name = {0};
 		output_name(o, a->output.at[i], &name);
-		if (!is_samples(a->output.at[i])) /* the sweep records its own file */
-			rc =
-			    loom__file_writes(o->p->cli, "--output", loom__must_text(&name), LOOM__WRITES_RESULT, &err);
+		const char *file = loom__must_text(&name);
+		if (!is_samples(file)) /* the sweep records its own file */
+			rc = loom__file_writes(o->p->cli, "--output", file, LOOM__WRITES_RESULT, &err);
+		else if (a->kept || a->from)
+			rc = LOOM__FAIL(&err, LOOM_EINVAL, "--output %.200s: no samples are measured", file);
 		loom__text_free(&name);
 	}
 	return rc ? loom__refuse(o->p->cli, LOOM_EXIT_USAGE, "papers: %s", err.text) : LOOM_EXIT_OK;
@@ -641,8 +643,7 @@ static int run(struct loom__cli *cli, void *args)
 	int status = read_all(&p);
 	if (!status && paper)
 		status = choose(&p, paper, figure);
-	if (!status && figure)
-		status = run_chosen(&p);
+	status = status || !figure ? status : run_chosen(&p);
 	if (p.rows && (!status || figure)) {
 		int shown = show(&p);
 		status = status ? status : shown;

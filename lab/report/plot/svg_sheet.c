@@ -114,9 +114,9 @@ unsigned loom__report_svg(struct loom__text *out, const struct loom__view *view,
 	int one_plot = column && !settings->plots;
 	unsigned plots = settings->plots ? settings->plots : column ? usual : ~(unsigned)LOOM__PLOT_NAMED, done = 0;
 	for (size_t i = 0; i < LOOM__COUNT(order); i++) {
-		/* Bars and heat maps are drawn for each metric that the user has named. All other plots are drawn for
-		 * the leading metric. */
-		size_t metrics = 1u << order[i] & LOOM__PLOT_NAMED && settings->asked ? settings->asked : 1;
+		/* Bars, heat maps, and lines by `plot = lines`, are drawn for each metric named; others for the first. */
+		unsigned each = LOOM__PLOT_NAMED | (settings->plots & 1u << LOOM__PLOT_LINES);
+		size_t metrics = 1u << order[i] & each && settings->asked ? settings->asked : 1;
 		for (size_t m = 0; m < metrics && plots & 1u << order[i] && !(one_plot && done); m++) {
 			struct loom__text one = {0};
 			int drawn = order[i] == LOOM__PLOT_FOREST || settings->metrics;

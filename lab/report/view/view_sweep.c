@@ -276,7 +276,7 @@ static void name_figure(struct loom__view *view)
 {
 	const cJSON *number, *paper = loom__json_object(view->head, "paper");
 	struct loom__text title = {0}, caption = {0};
-	const char *unlike = loom__json_text(paper, "unlike");
+	const char *unlike = loom__json_text(paper, "unlike"), *part = loom__json_text(paper, "part");
 	if (!*loom__json_text(paper, "of"))
 		return;
 	loom__text_add(&title, "%s, %s", loom__json_text(paper, "of"), loom__json_text(paper, "kind"));
@@ -285,8 +285,8 @@ static void name_figure(struct loom__view *view)
 		loom__text_add(&title, "%s%s", number->prev && number->prev->next == number ? ", " : " ",
 			       loom__json_string(number));
 	}
-	loom__text_add(&caption, "%s%s%s", loom__json_text(paper, "shows"), *unlike ? " Unlike the paper: " : "",
-		       unlike);
+	loom__text_add(&title, "%s%s%s", *part ? " (" : "", part, *part ? ")" : "");
+	loom__text_add(&caption, "%s%s%s", loom__json_text(paper, "shows"), *unlike ? " Unlike the paper: " : "", unlike);
 	view->title = loom__arena_copy(&view->arena, loom__must_text(&title));
 	view->caption = loom__arena_copy(&view->arena, loom__must_text(&caption));
 	loom__text_free(&title);
