@@ -77,6 +77,8 @@ device_shares device.keys another.kind
 device_shares device.adopt LOOM_ENOENT
 device_energy device.reports energy
 device_interrupt device.streams sentence
+device_clock device.samples outside.of.the.sample
+device_kind device.shape kind.77
 device_repeat device.instances repeat
 device_early device.wait wait
 device_late device.wait wait
@@ -88,6 +90,9 @@ workload_stale workload.verify rejects
 workload_blind workload.rejects no.task
 workload_sloppy workload.rejects corrupted|not.run
 workload_code workload.rejects LOOM_EWRONG
+workload_exits workload.verify ended.the.process
+workload_silent workload.verify no.enum.loom_err
+workload_lacks abi.load lacks.a.name.or.an.address
 workload_plain workload.alone loom_own_add
 barrier_early barrier.rounds early.release
 barrier_device barrier.device early.release
@@ -209,6 +214,15 @@ for so in "$B"/tests/broken/*.so; do
 	grep -q "^$name " "$tmp/table" || fail "$name.so is in no row of the table"
 done
 echo "$n broken plug-ins"
+# A run, which validates nothing, refuses answers that would crash the core or give a false time, in a sentence that names the
+# plug-in. A plug-in that ends the process does not look like a run that has succeeded.
+lying() { expect "$1" "$2" "$G" run contains --samples 1 --set "$3=$B/tests/broken/$4.so$5"; }
+lying 2 'transport_owner: segments\(\) gives other memory than was requested .segment 1' transport.use transport_owner
+lying 2 'shape\(\) of device_kind offers .* kind 77, which is impossible' run.devices device_kind :0
+lying 2 'wait\(\) of device_clock returned 0 ns as the end' run.devices device_clock :0
+lying 2 'workload_silent: verify\(\) returned 3 .* without a reason' run.workload workload_silent
+lying 2 'task function 0 of 1 of plug-in .workload_lacks. lacks' run.workload workload_lacks
+lying 1 'has called exit\(\), so there is no result' run.workload workload_exits
 # A crash is located: worker, file, and function with line if the file has them. An overflow of the stack has a name.
 case $B in *address* | *thread* | *undefined*) ;; *)
 	crashes=$B/tests/plugins/workload_crashes.so where='in workload_crashes.so at offset 0x[0-9a-f]+'

@@ -24,8 +24,7 @@ const char *loom_strerror(int code)
 	return "unknown error code";
 }
 
-int loom__vfail(struct loom_error *err, int code, const char *file, int line, const char *fmt,
-		va_list args)
+int loom__vfail(struct loom_error *err, int code, const char *file, int line, const char *fmt, va_list args)
 {
 	if (!err)
 		return code;

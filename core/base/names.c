@@ -31,8 +31,7 @@ static size_t distance(const char *a, size_t na, const char *b, size_t nb)
 		for (size_t j = 1; j <= nb; j++) {
 			int x = loom__lower(a[i - 1]), y = loom__lower(b[j - 1]);
 			now[j] = least(least(last[j], now[j - 1]) + 1, last[j - 1] + (x != y));
-			if (i > 1 && j > 1 && x == loom__lower(b[j - 2]) &&
-			    y == loom__lower(a[i - 2]))
+			if (i > 1 && j > 1 && x == loom__lower(b[j - 2]) && y == loom__lower(a[i - 2]))
 				now[j] = least(now[j], before[j - 2] + 1);
 		}
 		size_t *oldest = before;

@@ -55,8 +55,6 @@ int loom__stack_room(struct loom_error *err)
 	/* A program may have switched to a stack of its own. */
 	if (unknown || left >= bytes || left >= NEEDED)
 		return 0;
-	return LOOM__FAIL(err, LOOM_ENOMEM,
-			  "the stack of this thread has %zu KiB left, and the call may need %d: start the thread with "
-			  "a larger one (pthread_attr_setstacksize)",
-			  left >> 10, NEEDED >> 10);
+	return LOOM__FAIL(err, LOOM_ENOMEM, "the stack of this thread has %zu KiB left, and the call may need %d: "
+			"start the thread with a larger one (pthread_attr_setstacksize)", left >> 10, NEEDED >> 10);
 }

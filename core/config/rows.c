@@ -87,6 +87,8 @@ int loom__rows_same(const struct loom_opt *a, const struct loom_opt *b)
 
 int loom__rows_check(const struct loom_opt *rows, size_t opts_size, struct loom_error *err)
 {
+	if (opts_size > 1u << 20)
+		return REFUSE("the option struct has %zu bytes, and the most is 1 MiB", opts_size);
 	for (const struct loom_opt *row = rows; row && row->name; row++) {
 		int code = check_row(row, opts_size, err);
 		if (code)

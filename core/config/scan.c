@@ -197,10 +197,7 @@ static void scan_pair(struct scan *s, struct loom__slice key, struct loom__slice
 		item.kind = LOOM__ITEM_INCLUDE;
 		keep(s, item);
 	} else if (s->where == TOP) {
-		REFUSE(s, key.at,
-		       "key '%.*s' is before the first section; put it under its "
-		       "[section]",
-		       WORDS(key));
+		REFUSE(s, key.at, "key '%.*s' is before the first section; put it under its [section]", WORDS(key));
 	} else if (s->where == INSIDE && (first = first_of(s->items, s->section, key))) {
 		REFUSE(s, key.at, "key '%.*s' is twice in [%.*s]; the first is on line %d", WORDS(key),
 		       WORDS(s->section), first->line);

@@ -54,9 +54,8 @@ static void check_shared(struct loom_config *cfg, const struct loom_opt *row, co
 	const struct loom__declared *by;
 	const struct loom_opt *first = find_shared(cfg, row->section, row->name, &by);
 	if (first && !loom__rows_same(first, row))
-		loom__diag_add(&cfg->notes, 0, NULL, 0, 0,
-			       "%s and %s declare the option '%s' of [%s], which they share, in different ways",
-			       by->owner, owner, row->name, row->section);
+		loom__diag_add(&cfg->notes, 0, NULL, 0, 0, "%s and %s declare the option '%s' of [%s], which they "
+				"share, in different ways", by->owner, owner, row->name, row->section);
 }
 
 int loom__config_declare(struct loom_config *cfg, const char *section, const struct loom_opt *rows, const char *owner)

@@ -132,14 +132,18 @@ static int check_extensions(const char *path, const struct loom_plugin *p, struc
 	return rc;
 }
 
-/* A workload must have task functions or a kernel, because it does nothing without them. */
+/* A workload must have task functions or a kernel, because it does nothing without them. All task functions are looked
+ * at here: the process that probes the plug-in may crash if the table ends early. */
 static int check_workload(const char *path, const struct loom_plugin *p, const void *cpu, struct loom_error *err)
 {
 	const struct loom_workload_dev *w = cpu;
 	if (!LOOM_HAS(w, kernel) && !(LOOM_HAS(w, task) && w->count))
-		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: plug-in '%s' has neither task functions nor a kernel in its table of device "
-				  "functions; a workload must have one of them", path, p->name);
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: plug-in '%s' has neither task functions nor a kernel in "
+				"its table of device functions; a workload must have one of them", path, p->name);
+	for (uint32_t i = 0; LOOM_HAS(w, task) && i < w->count; i++)
+		if (!w->task[i].name || !*w->task[i].name || !w->task[i].fn)
+			return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: task function %u of %u of plug-in '%s' lacks a name or an address; correct .task "
+					  "and .count of its loom_workload_dev", path, i, w->count, p->name);
 	return 0;
 }
 
@@ -158,9 +162,8 @@ static int check_device_code(const char *path, const struct loom_plugin *p, stru
 				  "%s: plug-in '%s' has no device code for %s; set .cpu in its loom_device_code", path,
 				  p->name, source ? "the CPU" : "the CPU nor for GPUs");
 	if (source && !LOOM_HAS(code, source_name))
-		return LOOM__FAIL(err, LOOM_EPLUGIN,
-		    "%s: plug-in '%s' embeds device source without .source_name, which compiler messages need; set it",
-		    path, p->name);
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: plug-in '%s' embeds device source without .source_name, "
+				"which compiler messages need; set it", path, p->name);
 	if (!LOOM_HAS(code, cpu))
 		return 0;
 	rc = check_table(path, p, "table of device functions", code->cpu, need[p->kind].dev, err);

@@ -118,15 +118,13 @@ static int read_segments(struct file *f, const Elf64_Ehdr *h, int *found, struct
 static int read_header(struct file *f, Elf64_Ehdr *h, struct loom_error *err)
 {
 	if (!get(f, 0, h, sizeof(*h)) || memcmp(h->e_ident, ELFMAG, SELFMAG))
-		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: not an ELF file, so it is not a plug-in; name a shared object (.so)",
-				  f->path);
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: not an ELF file, so it is not a plug-in; name a shared "
+				"object (.so)", f->path);
 	if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB ||
 	    (OUR_MACHINE != EM_NONE && h->e_machine != OUR_MACHINE))
-		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: made for another kind of machine (ELF class %u, machine %u; this is %u); build "
-				  "it for this one",
-				  f->path, h->e_ident[EI_CLASS], h->e_machine, OUR_MACHINE);
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: made for another kind of machine (ELF class %u, machine "
+				"%u; this is %u); build it for this one", f->path, h->e_ident[EI_CLASS],
+				h->e_machine, OUR_MACHINE);
 	if (h->e_type != ET_DYN)
 		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: not a shared object; link it with -shared", f->path);
 	/* The section headers may be stripped. If they exist, they are at the end of the file, so a truncated file

@@ -61,8 +61,7 @@ size_t loom__plugin_names(const struct loom__search *s, enum loom_kind kind, cha
 	return count;
 }
 
-static int not_found(const struct loom__search *s, enum loom_kind kind, const char *name,
-		     struct loom_error *err)
+static int not_found(const struct loom__search *s, enum loom_kind kind, const char *name, struct loom_error *err)
 {
 	static const char *const none = "there is none of that kind";
 	const char *section = loom__kind_section(kind);

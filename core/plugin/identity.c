@@ -43,18 +43,15 @@ static int judge_name(const char *path, const struct loom_manifest *m, struct lo
 				  "%s: the plug-in has no name; give LOOM_PLUGIN_DEFINE one, as in \"%s_mine\"",
 				  loom__shown(path), prefix);
 	if (strncmp(m->name, prefix, n) || m->name[n] != '_' || !m->name[n + 1])
-		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: plug-in '%s' is a %s, so its name must begin with '%s_'; rename it",
-				  loom__shown(path), m->name, loom__kind_section(m->kind), prefix);
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: plug-in '%s' is a %s, so its name must begin with '%s_'; "
+				"rename it", loom__shown(path), m->name, loom__kind_section(m->kind), prefix);
 	if (m->name[strspn(m->name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
-		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: the name '%s' has characters other than a-z, 0-9 and '_'; rename it",
-				  loom__shown(path), m->name);
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: the name '%s' has characters other than a-z, 0-9 and "
+				"'_'; rename it", loom__shown(path), m->name);
 	if (strncmp(file, m->name, length) || strncmp(file + length, ".so", 3) ||
 	    (file[length + 3] && file[length + 3] != '.'))
-		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: the plug-in in it calls itself '%s'; rename the file to %s.so",
-				  loom__shown(path), m->name, m->name);
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: the plug-in in it calls itself '%s'; rename the file to "
+				"%s.so", loom__shown(path), m->name, m->name);
 	return 0;
 }
 
@@ -62,10 +59,8 @@ int loom__identity_judge(const char *path, const struct loom_manifest *m, struct
 {
 	const char *file = loom__shown(path), *name = m->name[0] ? m->name : "(no name)";
 	if (m->magic != LOOM_PLUGIN_MAGIC)
-		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: wrong magic number 0x%08x, so this is no gpuloom plug-in or a damaged one; "
-				  "declare it with LOOM_PLUGIN_DEFINE",
-				  file, (unsigned)m->magic);
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: wrong magic number 0x%08x, so this is no gpuloom plug-in "
+				"or a damaged one; declare it with LOOM_PLUGIN_DEFINE", file, (unsigned)m->magic);
 	if (m->abi != LOOM_ABI)
 		return LOOM__FAIL(
 		    err, LOOM_EABI,
@@ -73,10 +68,9 @@ int loom__identity_judge(const char *path, const struct loom_manifest *m, struct
 		    file, name, (unsigned)m->abi, loom_version(), LOOM_ABI, loom_version(),
 		    m->abi > LOOM_ABI ? " or use a newer gpuloom" : "");
 	if (m->kind == LOOM_KIND_NONE || m->kind >= LOOM_KINDS)
-		return LOOM__FAIL(err, LOOM_EABI,
-				  "%s: plug-in '%s' has the kind number %u, which gpuloom %s does not know; use the "
-				  "gpuloom that it was made for",
-				  file, name, (unsigned)m->kind, loom_version());
+		return LOOM__FAIL(err, LOOM_EABI, "%s: plug-in '%s' has the kind number %u, which gpuloom %s does "
+				"not know; use the gpuloom that it was made for", file, name, (unsigned)m->kind,
+				loom_version());
 	return judge_name(path, m, err);
 }
 

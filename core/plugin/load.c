@@ -20,11 +20,9 @@ static int check_kind(const char *path, const struct loom_manifest *m, enum loom
 {
 	if (kind == LOOM_KIND_NONE || m->kind == kind)
 		return 0;
-	return LOOM__FAIL(
-	    err, LOOM_EINVAL,
-	    "%s: plug-in '%s' is a %s plug-in where a %s is needed; select it in section [%s] or choose another",
-	    loom__shown(path), m->name, loom__kind_section(m->kind), loom__kind_section(kind),
-	    loom__kind_section(m->kind));
+	return LOOM__FAIL(err, LOOM_EINVAL, "%s: plug-in '%s' is a %s plug-in where a %s is needed; select it in "
+			"section [%s] or choose another", loom__shown(path), m->name, loom__kind_section(m->kind),
+			loom__kind_section(kind), loom__kind_section(m->kind));
 }
 
 /* Returns the error of a failed dlopen(). `number` is the errno after dlopen(), because the message of dlerror() does
@@ -54,10 +52,9 @@ static int find_entry(const char *path, void *handle, entry_fn **entry, struct l
 	Dl_info info;
 	void *symbol = dlsym(handle, "loom_plugin_entry");
 	if (!symbol)
-		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: it exports no loom_plugin_entry, so it is no gpuloom plug-in; declare one with "
-				  "LOOM_PLUGIN_DEFINE or take the file out of the plug-in folder",
-				  loom__shown(path));
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: it exports no loom_plugin_entry, so it is no gpuloom "
+				"plug-in; declare one with LOOM_PLUGIN_DEFINE or take the file out of the plug-in "
+				"folder", loom__shown(path));
 	if (dlinfo(handle, RTLD_DI_LINKMAP, &own) || !dladdr1(symbol, &info, (void **)&from, RTLD_DL_LINKMAP) ||
 	    own != from)
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
@@ -77,10 +74,8 @@ static int read_descriptor(const char *path, const struct loom_plugin *from, str
 	const size_t head = offsetof(struct loom_plugin, size) + sizeof(to->size);
 	memset(to, 0, sizeof(*to));
 	if (!from)
-		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: its loom_plugin_entry returned NULL where a descriptor is needed; declare the "
-				  "plug-in with LOOM_PLUGIN_DEFINE",
-				  loom__shown(path));
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: its loom_plugin_entry returned NULL where a descriptor "
+				"is needed; declare the plug-in with LOOM_PLUGIN_DEFINE", loom__shown(path));
 	memcpy(to, from, head);
 	if (to->magic == LOOM_PLUGIN_MAGIC)
 		memcpy(to, from, to->size < sizeof(*to) ? to->size : sizeof(*to));
@@ -114,16 +109,14 @@ static int check_descriptor(const char *path, const struct loom_manifest *note, 
 	/* If magic number or ABI differ, loom__identity_judge() reports that. */
 	if (note && identity.magic == note->magic && identity.abi == note->abi &&
 	    (differs = loom__identity_differs(note, &identity)))
-		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: the manifest of '%s' and the descriptor that it returns differ in %s; declare "
-				  "the plug-in once, with LOOM_PLUGIN_DEFINE",
-				  loom__shown(path), note->name, differs);
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: the manifest of '%s' and the descriptor that it returns "
+				"differ in %s; declare the plug-in once, with LOOM_PLUGIN_DEFINE", loom__shown(path),
+				note->name, differs);
 	rc = loom__identity_judge(path, &identity, err);
 	if (!rc && self.size < LEAST_SIZE)
-		rc = LOOM__FAIL(err, LOOM_EABI,
-				"%s: the descriptor of plug-in '%s' has %zu bytes, plug-in ABI %u needs %zu; rebuild "
-				"it against gpuloom %s's headers",
-				loom__shown(path), identity.name, self.size, LOOM_ABI, LEAST_SIZE, loom_version());
+		rc = LOOM__FAIL(err, LOOM_EABI, "%s: the descriptor of plug-in '%s' has %zu bytes, plug-in ABI %u "
+				"needs %zu; rebuild it against gpuloom %s's headers", loom__shown(path),
+				identity.name, self.size, LOOM_ABI, LEAST_SIZE, loom_version());
 	rc = rc ? rc : check_kind(path, &identity, kind, err);
 	rc = rc ? rc : check_strings(path, &self, err);
 	rc = rc ? rc : loom__offer_check(path, &self, err);

@@ -49,17 +49,14 @@ static int consider(struct loom__search *s, const char *folder, const char *orig
 		if (why == ENOMEM)
 			return no_memory(err);
 		return !origin ? 0
-			       : LOOM__FAIL(err, LOOM_ENOENT,
-					    "%s: plug-in folder of %s: %s; correct the path or leave it out",
-					    loom__shown(folder), origin, strerror(why));
+			       : LOOM__FAIL(err, LOOM_ENOENT, "%s: plug-in folder of %s: %s; correct the path or "
+					"leave it out", loom__shown(folder), origin, strerror(why));
 	}
 	if (!S_ISDIR(st.st_mode)) {
 		free(real);
 		return !origin ? 0
-			       : LOOM__FAIL(err, LOOM_EINVAL,
-					    "%s: %s names a file where a folder of plug-ins is needed; name the folder "
-					    "that it is in",
-					    loom__shown(folder), origin);
+			       : LOOM__FAIL(err, LOOM_EINVAL, "%s: %s names a file where a folder of plug-ins is "
+					"needed; name the folder that it is in", loom__shown(folder), origin);
 	}
 	int rc = loom__trusted(real, err);
 	if (!rc)

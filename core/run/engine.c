@@ -19,7 +19,7 @@ static int init_policies(struct loom_stack *s, struct loom_error *err)
 	empty_traces(s);
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom__policy *p = &s->policy[i];
-		int rc = p->ops->init(p->self, &s->layout, &p->view, err);
+		int rc = LOOM__OP(p->choice, "init", p->ops->init(p->self, &s->layout, &p->view, err), err);
 		if (rc)
 			return rc;
 	}
@@ -162,7 +162,7 @@ static int verify(struct loom_stack *s, const struct loom__policy *p, struct loo
 	s->run.verify_ns = loom__now_ns();
 	s->host.verifying_arg = s;
 	s->host.progress = verifying;
-	int rc = w->verify(p->self, &s->layout, &p->view, report, err);
+	int rc = LOOM__OP(p->choice, "verify", w->verify(p->self, &s->layout, &p->view, report, err), err);
 	s->host.progress = NULL;
 	return rc;
 }
@@ -229,7 +229,7 @@ static int finish_sample(struct loom_stack *s, struct loom__sample *sample, stru
 		const struct loom_workload_ops *w = p->choice->plugin->ops;
 		int idle = runs_kernel(s) && (p->choice->kind == LOOM_SCHED || p->choice->kind == LOOM_TERM);
 		if (LOOM_HAS(p->ops, collect) && !idle)
-			rc = p->ops->collect(p->self, &s->layout, &p->view, &sample->report, err);
+			rc = LOOM__OP(p->choice, "collect", p->ops->collect(p->self, &s->layout, &p->view, &sample->report, err), err);
 		if (rc || p->choice->kind != LOOM_WORKLOAD)
 			continue;
 		/* A workload with a kernel may report its own time, for programs that time themselves. */

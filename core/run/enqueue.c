@@ -39,18 +39,15 @@ static int refuse(struct loom_stack *s, struct loom_error *err)
 	for (size_t i = 0; i < s->policies; i++) {
 		const struct loom_plugin *p = s->policy[i].choice->plugin;
 		if (LOOM_HAS(s->policy[i].ops, start))
-			return LOOM__FAIL(err, LOOM_ENOTSUP,
-					  "%s has threads of the host in each run, which a stream cannot order: choose "
-					  "another plug-in of its kind", p->name);
+			return LOOM__FAIL(err, LOOM_ENOTSUP, "%s has threads of the host in each run, which a "
+					"stream cannot order: choose another plug-in of its kind", p->name);
 		if (p->kind != LOOM_SCHED && p->kind != LOOM_TERM)
-			return LOOM__FAIL(err, LOOM_ENOTSUP,
-					  "%s is prepared by the host for each run, which a stream cannot order: leave "
-					  "it out", p->name);
+			return LOOM__FAIL(err, LOOM_ENOTSUP, "%s is prepared by the host for each run, which a "
+					"stream cannot order: leave it out", p->name);
 	}
 	if (!loom__may_keep(s))
-		return LOOM__FAIL(err, LOOM_ENOTSUP,
-				  "the host has a part in each run of this stack: ranks, a trace, or a scheduler whose "
-				  "starting state depends on the run before");
+		return LOOM__FAIL(err, LOOM_ENOTSUP, "the host has a part in each run of this stack: ranks, a "
+				"trace, or a scheduler whose starting state depends on the run before");
 	return 0;
 }
 
@@ -84,9 +81,8 @@ static int prepare(struct loom_stack *s, struct loom_error *err)
 	rc = rc ? rc : loom__stack_launch(s, err);
 	rc = rc ? rc : refuse(s, err); /* check a second time, because the launch may give a new reason */
 	if (!rc && loom__resets_by_host(s))
-		rc = LOOM__FAIL(err, LOOM_ENOTSUP,
-				"memory of the scheduler or the detector is in host memory, which the host resets: set "
-				"use = p2p in [transport]");
+		rc = LOOM__FAIL(err, LOOM_ENOTSUP, "memory of the scheduler or the detector is in host memory, "
+				"which the host resets: set use = p2p in [transport]");
 	if (!rc && loom__resets_vary(s))
 		rc = LOOM__FAIL(err, LOOM_ENOTSUP,
 				"what the scheduler or the detector begins with depends on the number of tasks");
@@ -106,9 +102,8 @@ static int find_place(struct loom__slots *q, uint64_t n, int captures, uint64_t 
 {
 	if (captures) {
 		if (n > KEPT - q->kept)
-			return LOOM__FAIL(err, LOOM_EFULL,
-					  "graphs have %llu tasks of this stack already, of %u: open another stack",
-					  (unsigned long long)q->kept, (unsigned)KEPT);
+			return LOOM__FAIL(err, LOOM_EFULL, "graphs have %llu tasks of this stack already, of %u: "
+					"open another stack", (unsigned long long)q->kept, (unsigned)KEPT);
 		*place = RING + q->kept;
 		return 0;
 	}
@@ -163,9 +158,8 @@ int loom_stack_enqueue(struct loom_stack *s, void *stream, struct loom_error *er
 		return LOOM__FAIL(err, LOOM_EBUSY, "a run is in progress: loom_stack_wait() first");
 	int rc = refuse(s, err);
 	if (!rc && s->initial.count > LOOM__SMALL_SET)
-		rc = LOOM__FAIL(err, LOOM_EINVAL,
-				"%zu tasks, but a run in a stream begins with %u at most: let them spawn the others",
-				s->initial.count, LOOM__SMALL_SET);
+		rc = LOOM__FAIL(err, LOOM_EINVAL, "%zu tasks, but a run in a stream begins with %u at most: let "
+				"them spawn the others", s->initial.count, LOOM__SMALL_SET);
 	rc = rc ? rc : s->device[0].streams->captures(s->device[0].self, stream, &captures, err);
 	/* loom_stack_wait() returns the request, and retires the launch. */
 	rc = rc ? rc : loom__graphs_stopped(s, err);
@@ -177,9 +171,8 @@ int loom_stack_enqueue(struct loom_stack *s, void *stream, struct loom_error *er
 				  "the stream is being captured, and this stack has not run %zu tasks or more in a "
 				  "stream before: enqueue them once before the capture", s->initial.count);
 	if (!ready && s->streams.enqueued)
-		return LOOM__FAIL(err, LOOM_EBUSY,
-				  "%llu runs are in a stream, and this one has more tasks than any before: "
-				  "loom_stack_wait() first", (unsigned long long)s->streams.enqueued);
+		return LOOM__FAIL(err, LOOM_EBUSY, "%llu runs are in a stream, and this one has more tasks than "
+				"any before: loom_stack_wait() first", (unsigned long long)s->streams.enqueued);
 	if (!s->streams.enqueued) /* a stop request from before this call belongs to no run */
 		__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED);
 	if (!ready)

@@ -16,8 +16,7 @@ static int add_option(void *arg, const struct loom__effective *e)
 	cJSON *o = loom__json_add_object(arg, name);
 	loom__json_add_text(o, "value", e->value);
 	loom__json_add_text(o, "written", e->shown ? e->shown : "");
-	loom__json_add_text(o, "source",
-				loom__source_name(e->entry ? e->entry->source : LOOM_FROM_DEFAULT));
+	loom__json_add_text(o, "source", loom__source_name(e->entry ? e->entry->source : LOOM_FROM_DEFAULT));
 	if (e->entry && e->entry->file) {
 		if (e->entry->line)
 			snprintf(at, sizeof(at), "%s:%d", e->entry->file, e->entry->line);

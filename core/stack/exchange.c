@@ -22,10 +22,8 @@ int loom__exchange_create(struct loom__exchange *x, const struct loom_ranks *ran
 		return 0;
 	if (!LOOM_HAS(ranks, ranks) || !ranks->ranks || ranks->rank >= ranks->ranks ||
 	    (ranks->ranks > 1 && !LOOM_HAS(ranks, allgather)))
-		return LOOM__FAIL(
-		    err, LOOM_EINVAL,
-		    "struct loom_ranks needs its size, the number of ranks, a smaller number of this rank, and "
-		    "allgather()");
+		return LOOM__FAIL(err, LOOM_EINVAL, "struct loom_ranks needs its size, the number of ranks, a "
+				"smaller number of this rank, and allgather()");
 	if (ranks->ranks == 1 && !LOOM_HAS(ranks, allgather))
 		return 0;
 	x->frame = calloc(ranks->ranks + (size_t)1, sizeof(*x->frame));
@@ -91,16 +89,13 @@ static int judge(struct loom__exchange *x, uint64_t bytes, struct loom_error *er
 	}
 	for (uint32_t r = 0; r < x->ranks->ranks && !rc; r++)
 		if (x->frame[r].call != x->call)
-			rc = LOOM__FAIL(err, LOOM_EINVAL,
-					"rank %u has begun %u calls of the stack and rank %u has begun %u: a call has "
-					"ended early on one "
-					"of them, or they make other calls",
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "rank %u has begun %u calls of the stack and rank %u has "
+					"begun %u: a call has ended early on one of them, or they make other calls",
 					r, x->frame[r].call, rank, x->call);
 		else if (x->frame[r].bytes != bytes)
-			rc = LOOM__FAIL(err, LOOM_EINVAL,
-					"rank %u exchanges %llu bytes and rank %u %llu: start all ranks with the same "
-					"conf and calls",
-					r, (unsigned long long)x->frame[r].bytes, rank, (unsigned long long)bytes);
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "rank %u exchanges %llu bytes and rank %u %llu: start "
+					"all ranks with the same conf and calls", r,
+					(unsigned long long)x->frame[r].bytes, rank, (unsigned long long)bytes);
 	x->call = most; /* so that the next call of all ranks has the same number */
 	return rc;
 }

@@ -111,7 +111,8 @@ int loom__stack_launch(struct loom_stack *s, struct loom_error *err)
 	rc = rc ? rc : loom__ranks_reach(s, err);
 	for (uint32_t d = 0; d < s->layout.devices && !rc; d++) {
 		fill_orders(s, d, attachments);
-		rc = s->device[d].ops->launch(s->device[d].self, &s->orders[d].launch, err);
+		rc = LOOM__OP(s->device[d].choice, "launch",
+			      s->device[d].ops->launch(s->device[d].self, &s->orders[d].launch, err), err);
 	}
 	s->launch.stays = !attachments && !s->host.exchange.ranks;
 	for (uint32_t d = 0; d < s->layout.devices; d++)

@@ -2,6 +2,7 @@
 /* Segments, which the transport makes or the embedding program adds. The host accesses a segment directly, or its image: a
  * copy in host memory. */
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "stack/stack.h"
@@ -33,13 +34,28 @@ void loom__images_forget(struct loom_stack *s)
 	}
 }
 
+/* Returns 1 if the segment is as gpuloom/transport.h demands. Else the host would crash, or workers would. */
+static int is_as_wanted(const struct loom_stack *s, const struct loom_segment_want *want, const struct loom_segment *g)
+{
+	const struct loom_memory *m = g->memory;
+	return m && g->offset % 64 == 0 && g->bytes >= want->bytes && g->offset <= m->bytes && g->bytes <= m->bytes - g->offset &&
+	       g->owner == want->owner && m->device < (int32_t)s->layout.devices && (m->host || m->device >= 0) &&
+	       (!(g->flags & LOOM_MEMORY_PRIVATE) || g->owner >= 0);
+}
+
 int loom__segments_add(struct loom_stack *s, const struct loom_segment_want *want, uint32_t n,
 		       uint32_t *first, struct loom_error *err)
 {
 	if (s->memory.segments + n >= LOOM_MAX_SEGMENTS)
 		return LOOM__FAIL(err, LOOM_EFULL, "more than %d memory segments in one stack", LOOM_MAX_SEGMENTS - 1);
 	uint32_t at = s->memory.segments + 1;
-	int rc = s->transport->segments(s->transport_self, &s->devices, want, n, &s->memory.segment[at], err);
+	const struct loom__choice *c = loom__plan_get(&s->plan, LOOM_TRANSPORT);
+	memset(&s->memory.segment[at], 0, n * sizeof(s->memory.segment[at]));
+	int rc = LOOM__OP(c, "segments", s->transport->segments(s->transport_self, &s->devices, want, n, &s->memory.segment[at], err), err);
+	for (uint32_t i = 0; i < n && !rc; i++)
+		if (!is_as_wanted(s, &want[i], &s->memory.segment[at + i]))
+			rc = LOOM__FAIL(err, LOOM_EPLUGIN, "%s: segments() gives other memory than was requested (segment %u of %u, %llu bytes): "
+					"`gpuloom validate` says more", c->plugin->name, i + 1, n, (unsigned long long)want[i].bytes);
 	if (rc)
 		return rc;
 	*first = at;

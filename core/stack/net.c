@@ -23,12 +23,13 @@ int loom__wire(struct loom_stack *s, struct loom_error *err)
 				       .ranks = s->host.table.ranks};
 	if (LOOM_HAS(barrier, wire) && loom__barrier_spans_ranks(s))
 		rc = barrier->wire(b->self, &s->layout, &b->view, b->global, &trigger, err);
-	return rc || !LOOM_HAS(ops, wire) ? rc : ops->wire(w->self, &s->layout, &w->view, w->global, &trigger, err);
+	return rc || !LOOM_HAS(ops, wire) ? rc :
+	       LOOM__OP(w->choice, "wire", ops->wire(w->self, &s->layout, &w->view, w->global, &trigger, err), err);
 }
 
 int loom__flush(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *err)
 {
 	struct loom__policy *t = loom__policy_of(s, LOOM_TRIGGER);
 	const struct loom_trigger_ops *ops = t ? t->choice->plugin->ops : NULL;
-	return ops ? ops->flush(t->self, timeout_ns, err) : 0;
+	return ops ? LOOM__OP(t->choice, "flush", ops->flush(t->self, timeout_ns, err), err) : 0;
 }

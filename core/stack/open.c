@@ -13,17 +13,20 @@ int loom__stack_shape(struct loom_stack *s, struct loom_error *err)
 	uint64_t workers = 0;
 	for (uint32_t d = 0; d < s->layout.devices; d++) {
 		struct loom_device_shape *shape = &s->shape[d];
-		int rc = s->device[d].ops->shape(s->device[d].self, shape, err);
+		const struct loom__choice *c = s->device[d].choice;
+		int rc = LOOM__OP(c, "shape", s->device[d].ops->shape(s->device[d].self, shape, err), err);
 		if (rc)
 			return rc;
-		if (!shape->workers || !shape->lanes)
-			return LOOM__FAIL(err, LOOM_EPLUGIN, "device %s offers no workers", shape->name);
+		if (!shape->workers || !shape->lanes || shape->lanes > 1024 || shape->kind - 1 > LOOM_ON_GPU - 1 ||
+		    workers + shape->workers > UINT32_MAX / 2)
+			return LOOM__FAIL(err, LOOM_EPLUGIN, "device %s: shape() of %s offers %u workers of %u lanes and kind %u, which is "
+					  "impossible: report it to its author", c->label, c->plugin->name, shape->workers, shape->lanes,
+					  shape->kind);
+		snprintf(shape->name, sizeof(shape->name), "%s", c->label);
 		if (s->watch.in_turns >> d & 1)
 			shape->flags |= LOOM_SHAPE_TIME_SLICED;
 		shape->first_worker = (uint32_t)workers;
 		workers += shape->workers;
-		if (workers > UINT32_MAX / 2)
-			return LOOM__FAIL(err, LOOM_EINVAL, "too many workers");
 	}
 	s->layout.workers = (uint32_t)workers;
 	return 0;
@@ -53,18 +56,16 @@ static int open_devices(struct loom_stack *s, struct loom_error *err)
 		if (c->kind != LOOM_DEVICE)
 			continue;
 		struct loom__device *d = &s->device[s->layout.devices];
-		struct loom_device_shape *shape = &s->shape[s->layout.devices];
 		d->choice = c;
 		d->ops = c->plugin->ops;
 #define FIND_EXTENSION(name) d->name = LOOM_EXTENSION_OF(d->ops, name);
 		LOOM_EXTENSION_MAP(FIND_EXTENSION)
-		int rc = d->ops->create(&s->host.table, c->opts, c->instance, c->instances, &d->self, err);
+		int rc = LOOM__OP(c, "create", d->ops->create(&s->host.table, c->opts, c->instance, c->instances, &d->self, err), err);
 		if (rc)
 			return rc;
 		s->device_ops[s->layout.devices] = d->ops;
 		s->device_self[s->layout.devices] = d->self;
 		s->layout.devices++; /* counted at once, because loom_stack_close() destroys the counted devices */
-		snprintf(shape->name, sizeof(shape->name), "%s", c->label);
 	}
 	int rc = loom__stack_shape(s, err);
 	if (rc)
@@ -82,7 +83,7 @@ static int open_transport(struct loom_stack *s, struct loom_error *err)
 {
 	const struct loom__choice *c = loom__plan_get(&s->plan, LOOM_TRANSPORT);
 	s->transport = c->plugin->ops;
-	int rc = s->transport->create(&s->host.table, c->opts, &s->transport_self, err);
+	int rc = LOOM__OP(c, "create", s->transport->create(&s->host.table, c->opts, &s->transport_self, err), err);
 	return rc ? rc : loom__stack_probe(s, err);
 }
 
@@ -111,7 +112,7 @@ static int open_policies(struct loom_stack *s, struct loom_error *err)
 		p->ops = c->plugin->ops;
 		s->host.progress = opening;
 		s->host.verifying_arg = s;
-		int rc = p->ops->create(&s->host.table, c->opts, &p->self, err);
+		int rc = LOOM__OP(c, "create", p->ops->create(&s->host.table, c->opts, &p->self, err), err);
 		s->host.progress = NULL;
 		if (rc)
 			return rc;
@@ -244,9 +245,7 @@ void loom_stack_close(struct loom_stack *s)
 		__atomic_store_n(&s->ctl->stop, 1u, __ATOMIC_RELAXED);
 	s->run.running = 0;
 	loom__stack_retire(s, NULL);
-	if (s->launch.launched)
-		/* workers that cannot be ended still use the stack, so its memory is not freed: a leak is better than a crash
-		 * */
+	if (s->launch.launched) /* workers that cannot be ended still use its memory: a leak is better than a crash */
 		return;
 	while (s->policies > 0) {
 		struct loom__policy *p = &s->policy[--s->policies];

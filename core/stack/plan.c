@@ -104,8 +104,7 @@ struct planner {
 static void mistake_at(struct planner *p, const char *section, const char *key, const char *text)
 {
 	const struct loom__entry *e = loom__config_get(p->cfg, section, key);
-	loom__diag_add(p->diag, 0, e ? e->file : NULL, e ? e->line : 0, e ? e->value_column : 0, "%s",
-		       text);
+	loom__diag_add(p->diag, 0, e ? e->file : NULL, e ? e->line : 0, e ? e->value_column : 0, "%s", text);
 }
 
 /* Finds, probes and loads a plug-in. The caller frees *path. */
@@ -410,9 +409,8 @@ int loom__plan_create(struct loom_config *cfg, const struct loom__plan_hooks *ho
 	loom__config_fill(cfg, &section, 1, gpuloom_rows, &own, sizeof(own), diag);
 	section = "run";
 	loom__config_fill(cfg, &section, 1, run_rows, &plan->run, sizeof(plan->run), diag);
-	if (loom__search_create(own.plugin_path && *own.plugin_path ? own.plugin_path : NULL,
-				&plan->search, &err)) {
-		mistake_at(&p, "gpuloom", "plugin_path", err.text);
+	if (loom__search_create(own.plugin_path && *own.plugin_path ? own.plugin_path : NULL, &plan->search,
+			&err)) { mistake_at(&p, "gpuloom", "plugin_path", err.text);
 		goto fail;
 	}
 

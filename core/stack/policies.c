@@ -10,6 +10,14 @@ struct loom__policy *loom__policy_of(struct loom_stack *s, enum loom_kind kind)
 	return NULL;
 }
 
+int loom__op_end(const struct loom__choice *choice, const char *op, int rc, struct loom_error *err)
+{
+	if (rc <= 0 && (!rc || rc == LOOM_EAGAIN || !err || *err->text))
+		return rc;
+	return LOOM__FAIL(err, rc < 0 ? rc : LOOM_EPLUGIN, "%s: %s() returned %d (%s) without a reason: report it to its author",
+			  choice->plugin->name, op, rc, loom_strerror(rc));
+}
+
 /* ---- memory that policies need ---- */
 
 static int is_big(uint64_t bytes)
@@ -27,7 +35,7 @@ static int sends_from_anywhere(struct loom_stack *s)
 int loom__policy_need(struct loom_stack *s, const struct loom__policy *p, struct loom_need *need, struct loom_error *err)
 {
 	*need = (struct loom_need){.size = sizeof(*need)};
-	int rc = p->ops->need(p->self, &s->layout, need, err);
+	int rc = LOOM__OP(p->choice, "need", p->ops->need(p->self, &s->layout, need, err), err);
 	if (rc)
 		return rc;
 	if (is_big(need->global) || is_big(need->device) || is_big(need->worker) || is_big(need->local))
@@ -36,9 +44,8 @@ int loom__policy_need(struct loom_stack *s, const struct loom__policy *p, struct
 		need->global_place = sends_from_anywhere(s) ? LOOM_PLACE_ANY : LOOM_PLACE_HOST;
 	if (need->global_place > (s->layout.devices == 1 ? LOOM_PLACE_DEVICE : LOOM_PLACE_HOST) ||
 	    need->device_place > LOOM_PLACE_DEVICE || need->worker_place > LOOM_PLACE_HOST)
-		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s needs memory in a place that does not exist: only a block of one device may be LOOM_PLACE_DEVICE",
-				  p->choice->plugin->name);
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s needs memory in a place that does not exist: only a block "
+				"of one device may be LOOM_PLACE_DEVICE", p->choice->plugin->name);
 	for (uint32_t d = 0; d < s->layout.devices; d++)
 		if (s->shape[d].local_bytes && need->local > s->shape[d].local_bytes)
 			return LOOM__FAIL(err, LOOM_EUNAVAIL,
@@ -147,7 +154,7 @@ int loom__policies_start(struct loom_stack *s, struct loom_error *err)
 		struct loom__policy *p = &s->policy[i];
 		if (!LOOM_HAS(p->ops, start))
 			continue;
-		int rc = p->ops->start(p->self, &s->layout, &p->view, &segments, err);
+		int rc = LOOM__OP(p->choice, "start", p->ops->start(p->self, &s->layout, &p->view, &segments, err), err);
 		if (rc)
 			return rc;
 		p->started = 1;

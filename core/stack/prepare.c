@@ -203,7 +203,7 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 		enum loom_kind kind = s->policy[i].choice->kind;
 		if (kind != LOOM_SCHED && kind != LOOM_TERM && kind != LOOM_TRIGGER && kind != LOOM_BARRIER)
 			continue;
-		int rc = s->policy[i].ops->need(s->policy[i].self, &s->layout, &need, err);
+		int rc = LOOM__OP(s->policy[i].choice, "need", s->policy[i].ops->need(s->policy[i].self, &s->layout, &need, err), err);
 		if (rc)
 			return rc;
 		program.local_bytes += loom__align(need.local, 64);
@@ -217,7 +217,7 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 			return rc;
 	}
 	for (uint32_t d = 0; d < s->layout.devices; d++) {
-		int rc = s->device[d].ops->build(s->device[d].self, &program, err);
+		int rc = LOOM__OP(s->device[d].choice, "build", s->device[d].ops->build(s->device[d].self, &program, err), err);
 		if (rc)
 			return rc;
 	}
@@ -236,20 +236,17 @@ static int check_barrier_scopes(struct loom_stack *s, struct loom_error *err)
 		return 0;
 	uint64_t has = barrier->caps ? barrier->caps : LOOM_CAP_BARRIER_DEFAULT, lacks = m->scopes & ~has;
 	if (m->drops && !(has & LOOM_CAP_BARRIER_DROP))
-		return LOOM__FAIL(err, LOOM_ENOTSUP,
-				  "workers of %s leave the barrier for good, which %s does not support: choose another barrier",
-				  workload->name, barrier->name);
+		return LOOM__FAIL(err, LOOM_ENOTSUP, "workers of %s leave the barrier for good, which %s does not "
+				"support: choose another barrier", workload->name, barrier->name);
 	for (uint32_t i = 0; i < LOOM_SCOPES; i++)
 		if (lacks & LOOM_CAP_BARRIER(i))
-			return LOOM__FAIL(err, LOOM_ENOTSUP,
-					  "%s has a barrier of the scope '%s', which %s does not support: choose another "
-					  "scope, or another barrier",
-					  workload->name, names[i], barrier->name);
+			return LOOM__FAIL(err, LOOM_ENOTSUP, "%s has a barrier of the scope '%s', which %s does "
+					"not support: choose another scope, or another barrier", workload->name,
+					names[i], barrier->name);
 	if (loom__barrier_spans_ranks(s) && !loom__policy_of(s, LOOM_TRIGGER))
-		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "%s has a barrier of the scope 'job', and %u ranks synchronise by messages: set 'use = NAME' in "
-				  "[trigger] (`gpuloom list trigger` shows the names)",
-				  workload->name, s->host.table.ranks);
+		return LOOM__FAIL(err, LOOM_EINVAL, "%s has a barrier of the scope 'job', and %u ranks synchronise "
+				"by messages: set 'use = NAME' in [trigger] (`gpuloom list trigger` shows the names)",
+				workload->name, s->host.table.ranks);
 	return 0;
 }
 
@@ -284,7 +281,7 @@ static int make_room(struct loom_stack *s, struct loom_error *err)
 	/* Ask the workload first, because the number of its tasks determines the size of queues. */
 	if (workload) {
 		workload->need = (struct loom_need){.size = sizeof(workload->need)};
-		rc = ops->need(workload->self, &s->layout, &workload->need, err);
+		rc = LOOM__OP(workload->choice, "need", ops->need(workload->self, &s->layout, &workload->need, err), err);
 		s->layout.initial_tasks = LOOM_HAS(ops, task_count) && !rc ? ops->task_count(workload->self, &s->layout) : 0;
 	}
 	rc = rc ? rc : loom__sync_channels(s, err);
@@ -297,8 +294,8 @@ static int make_room(struct loom_stack *s, struct loom_error *err)
 	rc = rc ? rc : loom__initial_room(s, s->layout.initial_tasks, err);
 	rc = rc ? rc : halted(s, 1, err);
 	if (!rc && ops && s->layout.initial_tasks)
-		rc = ops->tasks(workload->self, &s->layout, &workload->view, workload->global,
-				loom__host_at(s, s->initial.ref), err);
+		rc = LOOM__OP(workload->choice, "tasks", ops->tasks(workload->self, &s->layout, &workload->view, workload->global,
+								     loom__host_at(s, s->initial.ref), err), err);
 	rc = rc ? rc : halted(s, 1, err);
 	if (rc || !workload)
 		return rc;
@@ -326,9 +323,8 @@ int loom__stack_prepare(struct loom_stack *s, struct loom_error *err)
 		s->composed = 1;
 	}
 	if (s->prepared && workers != s->layout.workers)
-		rc = LOOM__FAIL(err, LOOM_ENOTSUP,
-				"with the task functions that were added devices have %u workers instead of %u: "
-				"register them before the first run", s->layout.workers, workers);
+		rc = LOOM__FAIL(err, LOOM_ENOTSUP, "with the task functions that were added devices have %u workers "
+				"instead of %u: register them before the first run", s->layout.workers, workers);
 	s->host.progress = preparing;
 	s->host.verifying_arg = s;
 	if (!s->prepared && !rc)

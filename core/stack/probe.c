@@ -50,7 +50,8 @@ static int probe_once(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 	for (; !rc && started < s->layout.devices; started += !rc) {
 		each[started] = launch; /* a device may read its own until retire() has returned */
 		each[started].device = started;
-		rc = s->device[started].ops->launch(s->device[started].self, &each[started], err);
+		rc = LOOM__OP(s->device[started].choice, "launch",
+			      s->device[started].ops->launch(s->device[started].self, &each[started], err), err);
 	}
 	rc = rc ? rc : loom__sample_begin(s, 0, timeout_ns, err);
 	rc = rc ? rc : loom__sample_end(s, UINT64_MAX, err);

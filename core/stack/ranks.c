@@ -130,7 +130,7 @@ static int connect_policy(struct loom_stack *s, struct loom__policy *p, struct l
 							     LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	free(places);
 	free(refs);
-	return rc ? rc : p->ops->connect(p->self, &s->layout, p->remote, err);
+	return rc ? rc : LOOM__OP(p->choice, "connect", p->ops->connect(p->self, &s->layout, p->remote, err), err);
 }
 
 int loom__ranks_reach(struct loom_stack *s, struct loom_error *err)
@@ -174,10 +174,9 @@ int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct lo
 		mine->stop |= all[i].stop;
 		mine->ns = all[i].ns > mine->ns ? all[i].ns : mine->ns;
 		if (all[i].tasks != all[0].tasks)
-			rc = LOOM__FAIL(err, LOOM_EINVAL,
-					"tasks = shared: the initial tasks of rank %u are not those of rank 0: all "
-					"ranks begin with the same tasks, which hold no addresses",
-					i);
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "tasks = shared: the initial tasks of rank %u are not "
+					"those of rank 0: all ranks begin with the same tasks, which hold no "
+					"addresses", i);
 	}
 	free(all);
 	return rc;

@@ -69,7 +69,8 @@ static int init(struct loom_stack *s, struct loom_error *err)
 {
 	int rc = 0;
 	for (size_t i = 0; i < s->policies && !rc; i++)
-		rc = s->policy[i].ops->init(s->policy[i].self, &s->layout, &s->policy[i].view, err);
+		rc = LOOM__OP(s->policy[i].choice, "init",
+			      s->policy[i].ops->init(s->policy[i].self, &s->layout, &s->policy[i].view, err), err);
 	memset(s->counters, 0, s->layout.workers * sizeof(*s->counters)); /* the host's image of the counters */
 	return rc;
 }

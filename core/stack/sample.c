@@ -77,6 +77,17 @@ static void note_stall(struct loom_stack *s, uint64_t begin, uint64_t slice, uin
 	s->ctl->deadline_ns = s->sample.deadline_ns;
 }
 
+/* Checks the time that a device returns. Without the check, a false one would be the time of a verified sample. */
+static int check_end(const struct loom_stack *s, uint32_t d, uint64_t end, struct loom_error *err)
+{
+	uint64_t now = loom__now_ns();
+	if (s->ctl->untimed || s->layout.clock ? end <= INT64_MAX : end >= s->sample.begin_ns && end <= now + STALL_NS)
+		return 0;
+	return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: wait() of %s returned %llu ns as the end of a sample from %llu to %llu ns: report "
+			  "it to its author", s->shape[d].name, s->device[d].choice->plugin->name, (unsigned long long)end,
+			  (unsigned long long)s->sample.begin_ns, (unsigned long long)now);
+}
+
 /* Waits for one device after the other, for a slice of time each, until all have ended the sample or `until` has
  * passed. If `until_stop` is 1, the deadline of the sample, stop requests and the loss of a rank also end the wait. */
 static int wait_all(struct loom_stack *s, uint64_t until, int until_stop, struct loom_error *err)
@@ -99,7 +110,8 @@ static int wait_all(struct loom_stack *s, uint64_t until, int until_stop, struct
 			uint64_t slice = now >= last ? 0 : last - now;
 			uint64_t most = left > 1 ? SLICE_NS : LAST_NS;
 			slice = slice < most ? slice : most;
-			int rc = s->device[d].ops->wait(s->device[d].self, slice, &end, err);
+			int rc = LOOM__OP(s->device[d].choice, "wait", s->device[d].ops->wait(s->device[d].self, slice, &end, err), err);
+			rc = rc || !until_stop ? rc : check_end(s, d, end, err);
 			if (rc == 0) {
 				finished[d] = 1;
 				left--;
@@ -164,7 +176,7 @@ int loom__sample_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, str
 			if (s->device[d].kept)
 				rc = s->device[d].kept->muster(s->device[d].self, err);
 		for (uint32_t d = 0; d < s->layout.devices && !rc; d++)
-			rc = s->device[d].ops->ready(s->device[d].self, timeout_ns, err);
+			rc = LOOM__OP(s->device[d].choice, "ready", s->device[d].ops->ready(s->device[d].self, timeout_ns, err), err);
 		if (rc)
 			return rc;
 	}
@@ -173,7 +185,7 @@ int loom__sample_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, str
 	s->ctl->deadline_ns = s->sample.deadline_ns = timeout_ns < UINT64_MAX - s->sample.begin_ns ? s->sample.begin_ns + timeout_ns : UINT64_MAX;
 	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_GO(n), __ATOMIC_RELEASE);
 	for (uint32_t d = 0; d < s->layout.devices && !rc; d++)
-		rc = s->device[d].ops->go(s->device[d].self, err);
+		rc = LOOM__OP(s->device[d].choice, "go", s->device[d].ops->go(s->device[d].self, err), err);
 	if (rc)
 		set_stop(s);
 	/* A request from before go() found no sample that it could stop, and the thread that waits may execute tasks

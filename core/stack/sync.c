@@ -24,14 +24,14 @@ int loom__sync_channels(struct loom_stack *s, struct loom_error *err)
 	const struct loom_workload_ops *w = workload ? workload->choice->plugin->ops : NULL;
 	if (!LOOM_HAS(w, channels))
 		return 0;
-	int rc = w->channels(workload->self, &s->layout, &channel, &n, err);
+	int rc = LOOM__OP(workload->choice, "channels", w->channels(workload->self, &s->layout, &channel, &n, err), err);
 	if (rc || !n)
 		return rc;
 	rc = check_channels(s, channel, n, err);
 	if (rc)
 		return rc;
 	const struct loom_sync_ops *ops = sync->choice->plugin->ops;
-	return ops->channels(sync->self, &s->layout, channel, n, err);
+	return LOOM__OP(sync->choice, "channels", ops->channels(sync->self, &s->layout, channel, n, err), err);
 }
 
 uint32_t loom__sync_attachments(struct loom_stack *s, struct loom_attachment *out)

@@ -50,13 +50,11 @@ static void warn_of_shared_cores(const struct loom_stack *s, const struct identi
 		threads += all[r].threads;
 	}
 	if (cores && ranks > 1 && threads > cores)
-		LOOM_LOG(host, LOOM_LOG_WARN, "gpuloom",
-			 "%u ranks have %llu workers on the same %u core%s, which they share: %s", ranks,
-			 (unsigned long long)threads, cores, cores == 1 ? "" : "s",
-			 ranks > cores
-			     ? "start fewer ranks, or give them more cores"
-			     : "set workers = in [device.cpu], start the ranks by `gpuloom run -n`, or let the "
-			       "launcher bind them (mpirun --bind-to core)");
+		LOOM_LOG(host, LOOM_LOG_WARN, "gpuloom", "%u ranks have %llu workers on the same %u core%s, which they share: %s",
+			 ranks, (unsigned long long)threads, cores, cores == 1 ? "" : "s",
+			 ranks > cores ? "start fewer ranks, or give them more cores"
+				       : "set workers = in [device.cpu], start the ranks by `gpuloom run -n`, or let the launcher "
+					 "bind them (mpirun --bind-to core)");
 }
 
 static const char *time_slicing_of(const struct loom_stack *s, uint32_t d, char *name, size_t size)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/base/options.h"
+#include "cli/base/session.h"
 #include "facts/must.h"
 #include "facts/write.h"
 #include "lib/fd.h"
@@ -198,5 +199,6 @@ int main(int argc, char **argv)
 	loom__write_stdout(cli.out);
 	int status = finish_stdout(&cli, dispatch(&cli, argc, argv));
 	fclose(cli.out);
+	loom__session_end();
 	return status;
 }

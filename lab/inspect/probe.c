@@ -18,10 +18,8 @@ int loom__manifest_read(const char *path, struct loom_manifest *out, struct loom
 	if (rc)
 		return rc;
 	return found ? 0
-		     : LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: it carries no gpuloom manifest; declare the plug-in with "
-				  "LOOM_PLUGIN_DEFINE",
-				  loom__shown(path));
+		     : LOOM__FAIL(err, LOOM_EPLUGIN, "%s: it carries no gpuloom manifest; declare the plug-in with "
+				"LOOM_PLUGIN_DEFINE", loom__shown(path));
 }
 
 static int ask(const char *self, const char *question, const char *path, unsigned limit_ms,

@@ -35,11 +35,9 @@ int loom__boot_plan(uint32_t wanted, struct loom__boot_plan *plan, struct loom_e
 	/* A command in a shell that a launcher has started also has these variables, so it cannot be distinguished from
 	 * a rank. */
 	if (wanted && pmix)
-		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "-n %u under a launcher that starts the ranks (PMIX_RANK is set): remove -n; if no "
-				  "launcher started this "
-				  "process, `unset PMIX_RANK PMIX_NAMESPACE` first",
-				  wanted);
+		return LOOM__FAIL(err, LOOM_EINVAL, "-n %u under a launcher that starts the ranks (PMIX_RANK is "
+				"set): remove -n; if no launcher started this process, `unset PMIX_RANK "
+				"PMIX_NAMESPACE` first", wanted);
 	if (wanted > 1)
 		*plan = (struct loom__boot_plan){.how = LOOM__BOOT_FORK, .ranks = wanted};
 	if (wanted)
@@ -50,11 +48,9 @@ int loom__boot_plan(uint32_t wanted, struct loom__boot_plan *plan, struct loom_e
 	}
 	for (size_t i = 0; i < LOOM__COUNT(launchers); i++)
 		if (number(launchers[i].size, &n) && n > 1)
-			return LOOM__FAIL(
-			    err, LOOM_EUNAVAIL,
-			    "%s started %u processes (%s) that cannot connect: each would be a separate job; "
-			    "%s, or let gpuloom start them with -n %u",
-			    launchers[i].launcher, n, launchers[i].size, launchers[i].fix, n);
+			return LOOM__FAIL(err, LOOM_EUNAVAIL, "%s started %u processes (%s) that cannot connect: "
+					"each would be a separate job; %s, or let gpuloom start them with -n %u",
+					launchers[i].launcher, n, launchers[i].size, launchers[i].fix, n);
 	return 0;
 }
 

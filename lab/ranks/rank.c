@@ -146,10 +146,9 @@ static int want_files(uint32_t ranks, struct rlimit *before, struct loom_error *
 	now = (struct rlimit){.rlim_cur = need, .rlim_max = before->rlim_max};
 	if (need <= before->rlim_max && !setrlimit(RLIMIT_NOFILE, &now))
 		return 0;
-	return LOOM__FAIL(err, LOOM_EUNAVAIL,
-			  "%u ranks need %llu open files, and this process may have %llu: raise the limit (ulimit -n), "
-			  "or run fewer ranks",
-			  ranks, (unsigned long long)need, (unsigned long long)before->rlim_max);
+	return LOOM__FAIL(err, LOOM_EUNAVAIL, "%u ranks need %llu open files, and this process may have %llu: "
+			"raise the limit (ulimit -n), or run fewer ranks", ranks, (unsigned long long)need,
+			(unsigned long long)before->rlim_max);
 }
 
 /* Forks n ranks, and serves them as the hub. */

@@ -62,9 +62,8 @@ static int add_value(struct loom__constraint_term *t, const struct loom__factor 
 				 "constraint '%.200s': %s has no value '%.80s'; did you mean "
 				 "'%.80s'?",
 				 text, f->key, value, near)
-		    : LOOM__FAIL(err, LOOM_EINVAL,
-				 "constraint '%.200s': %s has no value '%.80s'", text, f->key,
-				 value);
+		    : LOOM__FAIL(err, LOOM_EINVAL, "constraint '%.200s': %s has no value '%.80s'", text, f->key,
+				value);
 }
 
 /* Parses one term "key=a|b", and moves *at to the character after it. `word` has room for the whole text. some: 1: one
@@ -75,10 +74,8 @@ static int parse_term(const char **at, const struct loom__factor *factor, size_t
 	struct loom__constraint_term *t = &out->term[out->terms];
 	const char *s = take(*at, "=,|", word);
 	if (*s != '=')
-		return LOOM__FAIL(
-		    err, LOOM_EINVAL,
-		    "constraint '%.200s': not of the form 'key=value,key=value: reason'",
-		    out->text);
+		return LOOM__FAIL(err, LOOM_EINVAL, "constraint '%.200s': not of the form 'key=value,key=value: "
+				"reason'", out->text);
 	int rc = find_factor(word, factor, factors, &t->factor, out->text, err);
 	if (rc)
 		return rc;

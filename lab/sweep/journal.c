@@ -49,10 +49,8 @@ static int read_before(struct loom__journal *j, struct loom_error *err)
 		 * a file of another kind. */
 		size_t begun = sizeof(LOOM__JOURNAL_BEGINNING) - 1;
 		if (memcmp(bytes, LOOM__JOURNAL_BEGINNING, length < begun ? length : begun))
-			rc = LOOM__FAIL(err, LOOM_EINVAL,
-					"'%s' is not the file of a sweep, and was not changed: choose another "
-					"file, or remove it",
-					j->path);
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not the file of a sweep, and was not changed: "
+					"choose another file, or remove it", j->path);
 		free(bytes);
 	} else {
 		bytes[whole] = 0;

@@ -75,10 +75,8 @@ int loom__file_keeps_sweep(const char *what, const char *path, struct loom_error
 		close(fd);
 	if (n <= 0 || strcmp(start, LOOM__JOURNAL_BEGINNING))
 		return 0;
-	return LOOM__FAIL(err, LOOM_EINVAL,
-			  "%s '%s' would overwrite the samples of a sweep: give the output another name, or "
-			  "remove that file",
-			  what, path);
+	return LOOM__FAIL(err, LOOM_EINVAL, "%s '%s' would overwrite the samples of a sweep: give the output "
+			"another name, or remove that file", what, path);
 }
 
 int loom__file_writes(const struct loom__cli *cli, const char *what, const char *path, enum loom__writes how,
@@ -92,9 +90,8 @@ int loom__file_writes(const struct loom__cli *cli, const char *what, const char 
 	if (!f)
 		return 0;
 	if (f->written && (strcmp(f->what, what) || strcmp(f->written, path)))
-		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "%s '%s' and %s '%s' are the same file: give one of them another name", f->what,
-				  f->written, what, path);
+		return LOOM__FAIL(err, LOOM_EINVAL, "%s '%s' and %s '%s' are the same file: give one of them "
+				"another name", f->what, f->written, what, path);
 	f->what = f->what ? f->what : loom__arena_copy(&cli->files->arena, what);
 	f->written = f->written ? f->written : loom__arena_copy(&cli->files->arena, path);
 	if (f->read)
@@ -117,14 +114,11 @@ static int check_option(void *arg, const struct loom__effective *e)
 	const char *path = e->row && e->row->type == LOOM_OPT_PATH ? e->value : "";
 	const struct file *f = *path ? find(o->cli, path) : NULL;
 	if (f && f->written)
-		return LOOM__FAIL(o->err, LOOM_EINVAL,
-				  "%s '%s' would overwrite '%s' of [%s] %s: give the output another name", f->what,
-				  f->written, path, e->section, e->key);
+		return LOOM__FAIL(o->err, LOOM_EINVAL, "%s '%s' would overwrite '%s' of [%s] %s: give the output "
+				"another name", f->what, f->written, path, e->section, e->key);
 	if (f && f->read && e->row->flags & LOOM_OPT_TRUST)
-		return LOOM__FAIL(o->err, LOOM_EINVAL,
-				  "[%s] %s = %s would overwrite an input of the command: give it another "
-				  "name",
-				  e->section, e->key, path);
+		return LOOM__FAIL(o->err, LOOM_EINVAL, "[%s] %s = %s would overwrite an input of the command: give "
+				"it another name", e->section, e->key, path);
 	return 0;
 }
 

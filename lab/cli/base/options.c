@@ -46,8 +46,7 @@ static void add_value(struct loom__text *t, const struct loom__option *o)
 static void add_row_help(struct loom__text *t, const struct loom_opt *row)
 {
 	size_t n = strlen(row->help);
-	loom__text_add(t, "%c%.*s", loom__lower(row->help[0]), (int)(n - 1 - (row->help[n - 1] == '.')),
-		       row->help + 1);
+	loom__text_add(t, "%c%.*s", loom__lower(row->help[0]), (int)(n - 1 - (row->help[n - 1] == '.')), row->help + 1);
 }
 
 /* Prints words up to `end`, which are separated by blanks or newlines. Output continues at column `indent`, to which
@@ -207,8 +206,7 @@ static int unknown(const struct reader *r, const char *arg, size_t n)
 	for (const struct loom__option *o = r->usage->options; o && o->name; o++)
 		loom__nearer(&near, o->name);
 	if (near.name)
-		loom__say_error(r->cli, "%s: no option '%s'; did you mean '--%s'?", r->usage->command, arg,
-				near.name);
+		loom__say_error(r->cli, "%s: no option '%s'; did you mean '--%s'?", r->usage->command, arg, near.name);
 	else
 		loom__say_error(r->cli, "%s: no option '%s': see `gpuloom %s --help`", r->usage->command,
 				arg, r->usage->command);
@@ -279,8 +277,7 @@ static void free_options(const struct loom__usage *u, void *args)
 
 /* Parses all options. Returns 0 if the command can run, -1 after printing help, or an exit code after printing an
  * error. */
-static int read_options(const struct loom__cli *cli, const struct loom__usage *u, int argc, char **argv,
-		       void *args)
+static int read_options(const struct loom__cli *cli, const struct loom__usage *u, int argc, char **argv, void *args)
 {
 	struct reader r = {cli, u, argc, argv, args};
 	int status = 0, words = 0; /* words: 1 after "--", when only words follow */

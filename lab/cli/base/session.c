@@ -4,6 +4,7 @@
 #include "inspect/crash.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@ static void (*stop_fn)(void *arg);
 static void *stop_arg;
 static const char *stop_text;
 static volatile sig_atomic_t asked, measured;
+static pid_t owner;  /* the process that measures; its forks may end by exit() */
 static int progress; /* 1: the cursor of the terminal may be in the line of the progress */
 #define SETUP_ENDS_S 1
 
@@ -53,8 +55,8 @@ static void on_crash(int number, siginfo_t *info, void *context)
 	if (info->si_code > 0 || info->si_pid == getpid()) { /* otherwise another process has sent the signal */
 		loom__crash_put(&crash, "%sgpuloom: error: ", progress ? "\n" : "");
 		loom__crash_say(&crash, number, info, context);
-		loom__crash_put(&crash, "\n  To find the cause: `gpuloom validate %s` tests a plug-in; ",
-				crash.file ? crash.file : "FILE");
+		int in_plugin = crash.file && strstr(crash.file, ".so");
+		loom__crash_put(&crash, "\n  To find the cause: `gpuloom validate %s` tests a plug-in; ", in_plugin ? crash.file : "FILE");
 		if (crash.file)
 			loom__crash_put(&crash, "`addr2line -fe %s 0x%lx` or ", crash.file, crash.offset);
 		loom__crash_put(&crash, "`gdb --args gpuloom ...` shows the line%s\n",
@@ -68,8 +70,26 @@ static void on_crash(int number, siginfo_t *info, void *context)
 		raise(number); /* pending until this handler returns; a fault occurs again by itself */
 }
 
+/* Called by exit(). Without this, a plug-in that calls exit(0) would look like a run that has succeeded. */
+static void on_exit_call(void)
+{
+	static const char text[] = "gpuloom: error: a plug-in, or a library that it uses, has called exit(), so there is no result: choose "
+				   "another plug-in, or report it to its author\n";
+	if (owner != getpid())
+		return;
+	(void)!write(2, text, sizeof(text) - 1);
+	_exit(LOOM_EXIT_FAILURE);
+}
+
+void loom__session_end(void)
+{
+	owner = 0;
+}
+
 void loom__catch_signals(void)
 {
+	owner = getpid();
+	atexit(on_exit_call);
 	struct sigaction action = {.sa_handler = on_signal};
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);

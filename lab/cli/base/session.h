@@ -8,6 +8,7 @@
 /* Makes SIGINT, SIGTERM and SIGHUP call the function that loom__on_stop() has set. A third signal ends the process. The
  * signals of a crash report the worker and the plug-in, before they end the process as usual. */
 void loom__catch_signals(void);
+void loom__session_end(void); /* before main() returns: from here on a call of exit() is no error */
 /* Sets the function that a signal handler calls with `arg`; NULL: none. `text` is printed at the first signal. It is
  * one line with its newline, or NULL. */
 void loom__on_stop(void (*stop)(void *arg), void *arg, const char *text);

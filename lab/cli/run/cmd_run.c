@@ -330,7 +330,6 @@ static int rerun(struct loom__cli *cli, void *args)
 	const struct run_args *a = args;
 	if (a->conf.file.n == 1 && loom__input_kind(a->conf.file.at[0]) == LOOM__INPUT_DOCUMENT)
 		return run(cli, args);
-	return loom__refuse(
-	    cli, LOOM_EXIT_USAGE,
-	    "rerun: no result given: try `gpuloom run CONF --json r.json`, then `gpuloom rerun r.json`");
+	return loom__refuse(cli, LOOM_EXIT_USAGE, "rerun: no result given: try `gpuloom run CONF --json r.json`, "
+			"then `gpuloom rerun r.json`");
 }

@@ -40,9 +40,8 @@ int loom__ranks_threads(const struct loom__cli *cli, const char *n, const struct
 	*ranks = wanted(cli, n, plan->run.ranks, MOST_THREADS, status);
 	int rc = *ranks ? loom__boot_plan(0, &boot, &err) : 0;
 	if (rc || (*ranks && boot.how != LOOM__BOOT_ALONE)) {
-		loom__say_error(
-		    cli,
-		    "simulated devices have all ranks in one process: start `gpuloom run -n N` without a launcher");
+		loom__say_error(cli, "simulated devices have all ranks in one process: start `gpuloom run -n N` "
+				"without a launcher");
 		*status = LOOM_EXIT_USAGE;
 		return 1;
 	}
