@@ -241,15 +241,16 @@ t_barriers() { # to the vendor's barrier of a grid
 		compare barriers-${group% *}-${group#* } --metric cycles
 	done
 }
-t_reduce() {
+t_reduce() { # to cub::DeviceReduce in a graph, and to a kernel with the same clock: bench/gpu_reduce.cu
 	compiled gpu_reduce
 	for floats in 4096 1048576 268435456; do
 		way=device
 		[ $floats != 4096 ] || way=worker
 		own $way run.workload=reduce barrier.use=auto workload.reduce.floats=$floats workload.reduce.way=$way \
 			device.cuda.workers=$((2 * sms)) device.cuda.lanes=256 device.cuda.carveout=10
-		rival cub by_$way:less:ns cub_us 1e3 "$program" $floats
+		for one in cub kernel; do rival $one by_$way:less:ns ${one}_us 1e3 "$program" $floats; done
 		bar reduce_${floats}_to_cub by_$way $way cub '<=' 1.05
+		bar reduce_${floats}_to_kernel by_$way $way kernel
 		compare reduce-$floats --metric by_$way
 	done
 }
