@@ -329,14 +329,14 @@ t_uneven() {
 			own "${one% *}-168" scheduler.use="${one% *}" workload.ragged.chunk="${one#* }" device.cuda.max_registers=168
 			figure ragged_${law}_${one% *} bytes_per_s "${one% *}|${one% *}-168"
 		done
-		for one in counter grid; do
-			[ ! -x "$program" ] || other plain-$one "$program $one ragged law=$law sequences=64 length=2048 heads=32 kv_heads=8 dim=128 checked=2 chunk=1024"
+		for one in 'counter 1024' 'counter 4096' 'grid 1024'; do # the sizes of gpuloom's schedulers
+			[ ! -x "$program" ] || other "plain-${one% *}-${one#* }" "$program ${one% *} ragged law=$law sequences=64 length=2048 heads=32 kv_heads=8 dim=128 checked=2 chunk=${one#* }"
 		done
 		for one in $fixed; do
 			asked $one ${law}_$one
 			figure ragged_${law}_$one seconds $one
 		done
-		bar ragged_${law}_to_plain seconds 'plain-counter|plain-grid' 'plan|counter|plan-168|counter-168' '>=' 1
+		bar ragged_${law}_to_plain seconds 'plain-counter-1024|plain-counter-4096|plain-grid-1024' 'plan|counter|plan-168|counter-168' '>=' 1
 		bar ragged_${law}_to_libraries seconds "$(echo $fixed | tr ' ' '|')" 'plan|counter|plan-168|counter-168' '>=' 1
 		compare uneven-$law --metric seconds,bytes_per_s
 		[ $law != equal ] || continue
