@@ -224,8 +224,10 @@ static struct lsa start(int rank, struct two *two, unsigned barriers)
 			fprintf(stderr, "libnccl.so.2 has version %d, its headers %d\n", version, NCCL_VERSION_CODE);
 		exit(NOT_HERE);
 	}
-	if (rank == 0)
+	if (rank == 0) {
+		printf("version nccl %d\n", version);
 		NCCL_MUST(ncclGetUniqueId(&id));
+	}
 	two_share(two, rank, &id, sizeof(id));
 	NCCL_MUST(ncclCommInitRank(&comm, 2, id, rank));
 	NCCL_MUST(ncclMemAlloc(&memory, sizeof(struct window)));

@@ -136,6 +136,9 @@ static void start(int rank, struct two *two)
 		fprintf(stderr, "nvshmemx_get_uniqueid fails\n");
 		exit(1);
 	}
+	if (rank == 0)
+		printf("version nvshmem %d\n",
+		       NVSHMEM_VENDOR_MAJOR_VERSION * 10000 + NVSHMEM_VENDOR_MINOR_VERSION * 100 + NVSHMEM_VENDOR_PATCH_VERSION);
 	two_share(two, rank, &id, sizeof(id));
 	if (nvshmemx_set_attr_uniqueid_args(rank, 2, &id, &attributes) ||
 	    nvshmemx_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes)) {
