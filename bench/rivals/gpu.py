@@ -2,8 +2,8 @@
 """How every rival of serve.py is timed.
 
 A rival is an object with
-    draw(seed)   makes the job of this seed: lengths, numbers of tokens; on the host
-    plan()       does all that depends on them: copies them to the GPU, makes masks, tables and offsets
+    draw(seed)   makes the job of this seed: lengths, numbers of tokens; and copies them to the GPU, before the clock, as gpuloom does
+    plan()       does all that depends on them: makes masks, tables and offsets
     run()        the operation; returns its result
     wrong(out)   the reason why a result is wrong, or None
     bytes()      bytes that the operation has to read
