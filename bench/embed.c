@@ -334,7 +334,7 @@ static void gpu_main(unsigned runs, const char *build, const char *devices)
 int main(int argc, char **argv)
 {
 	unsigned runs = argc > 1 ? (unsigned)atoi(argv[1]) / BLOCK * BLOCK : 1000;
-	struct kind *calling = &kinds[0], *run = &kinds[1], *omp = &kinds[KINDS - 3], *pool_kind = &kinds[KINDS - 2], *tbb = &kinds[KINDS - 1];
+	struct kind *calling = kinds, *run = kinds + 1, *omp = kinds + KINDS - 3, *pool_kind = omp + 1, *tbb = omp + 2;
 	char build[4000];
 	struct ours ours, by_caller;
 	uint64_t executed = 0;
