@@ -455,9 +455,9 @@ bench-sim: all $(PEERS)/ring_simgrid ## virtual time: events per second, 1,024 r
 $B/bench/embed: bench/embed.c bench/embed_tbb.cpp bench/embed.h bench/times.h $B/libgpuloom.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$Qg++ -std=c++17 -O2 -Wall -Wextra -I. -c bench/embed_tbb.cpp -o $@_tbb.o
+	$Qg++ -std=c++17 -O2 -fopenmp -Wall -Wextra -I. -c bench/embed_tbb.cpp -o $@_tbb.o
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< $@_tbb.o $B/libgpuloom.a $(CORE_LIBS) \
-	  $(addprefix -l,$(if $(wildcard /usr/include/oneapi/tbb/task_arena.h),tbb) stdc++) -o $@
+	  $(addprefix -l,$(if $(wildcard /usr/include/oneapi/tbb/task_arena.h),tbb) stdc++ gomp) -o $@
 EMBED_ON = embed_$(if $(EMBED_QUICK),quick_)$(if $(word 2,$(DEVICES)),two_)
 EMBED_TARGETS = $(if $(DEVICES),$(foreach n,1 132 all,$(EMBED_ON)launched_$(n)_us '<=' $(if $(word 2,$(DEVICES)),25,20) \
   $(EMBED_ON)resident_$(n)_us '<=' $(if $(word 2,$(DEVICES)),25,8)),\

@@ -15,7 +15,7 @@
  * The program sets NCCL_NVLS_ENABLE=0, so that NCCL has no multicast, which gpuloom has not either. Lines on stdout are
  * `sample comm_[WHAT_]WAY_BYTES_us TURN VALUE`: the time of a call of rank 0 in this turn. WHAT is scatter (a reduce-scatter), gather
  * or broadcast; without it, the line is of an allreduce. BYTES is the size of the longer vector of the call. A wrong result is an
- * error. */
+ * error. The line `version nccl CODE` has the version of the library that was loaded, 22809 for 2.28.9. */
 #include <gpuloom/comm.h>
 #include <gpuloom/gpuloom.h>
 
@@ -72,7 +72,7 @@ struct nccl_id {
 	char bytes[128];
 };
 static struct {
-	int (*ncclGetUniqueId)(struct nccl_id *), (*ncclCommInitRank)(void **, int, struct nccl_id, int);
+	int (*ncclGetVersion)(int *), (*ncclGetUniqueId)(struct nccl_id *), (*ncclCommInitRank)(void **, int, struct nccl_id, int);
 	int (*ncclAllReduce)(const void *, void *, size_t, int, int, void *, void *), (*ncclMemAlloc)(void **, size_t);
 	int (*ncclReduceScatter)(const void *, void *, size_t, int, int, void *, void *);
 	int (*ncclAllGather)(const void *, void *, size_t, int, void *, void *);
@@ -163,8 +163,10 @@ static void open_nccl(uint64_t most)
 {
 	void *so = dlopen("libnccl.so.2", RTLD_NOW);
 	struct nccl_id id[RANKS_MOST] = {{{0}}}, mine = {{0}};
+	int version = 0;
 	if (!agreed(!so, "no libnccl.so.2 here"))
 		return;
+	LOAD(nc, so, ncclGetVersion, 1);
 	LOAD(nc, so, ncclGetUniqueId, 1);
 	LOAD(nc, so, ncclCommInitRank, 1);
 	LOAD(nc, so, ncclAllReduce, 1);
@@ -173,6 +175,8 @@ static void open_nccl(uint64_t most)
 	LOAD(nc, so, ncclBroadcast, 1);
 	LOAD(nc, so, ncclMemAlloc, 0);
 	LOAD(nc, so, ncclCommWindowRegister, 0);
+	if (!rank && !nc.ncclGetVersion(&version))
+		printf("version nccl %d\n", version);
 	if (!rank && nc.ncclGetUniqueId(&mine))
 		fail("ncclGetUniqueId", "fails");
 	allgather(NULL, &mine, id, sizeof(mine), NULL);

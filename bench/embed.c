@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the cost of a run of ten small tasks on an open stack of two CPU workers. The peers are a plain pool of two
- * threads with a mutex and a condition variable, and oneTBB's task_arena, in which the caller also executes tasks.
+ * threads with a mutex and a condition variable, and oneTBB's task_arena and a loop of OpenMP, in which the caller also executes
+ * tasks.
  *   BUILD/bench/embed [RUNS]
  * With devices, the program measures such a run on GPUs, with 1, 132 and all workers of each:
  *   BUILD/bench/embed RUNS "cuda:0 cuda:1"
@@ -174,6 +175,14 @@ static void tbb_run(void *arg)
 	embed_tbb_run(arg, work, TASKS);
 }
 
+/* ---- OpenMP ---- */
+
+static void omp_run(void *arg)
+{
+	(void)arg;
+	embed_omp_run(work, TASKS);
+}
+
 /* ---- the runs ---- */
 
 static struct kind {
@@ -187,6 +196,7 @@ static struct kind {
 	{"run", "gpuloom", ours_run, NULL, NULL, NULL},
 	{"start", "gpuloom, start and wait", ours_start, NULL, NULL, NULL},
 	{"measured", "gpuloom, with a result", ours_measure, NULL, NULL, NULL},
+	{"omp", "a loop of OpenMP", omp_run, NULL, NULL, NULL},
 	{"pool", "mutex and condition variable", pool_run, NULL, NULL, NULL},
 	{"tbb", "oneTBB's task_arena", tbb_run, NULL, NULL, NULL},
 };
@@ -324,7 +334,7 @@ static void gpu_main(unsigned runs, const char *build, const char *devices)
 int main(int argc, char **argv)
 {
 	unsigned runs = argc > 1 ? (unsigned)atoi(argv[1]) / BLOCK * BLOCK : 1000;
-	struct kind *calling = &kinds[0], *run = &kinds[1], *pool_kind = &kinds[KINDS - 2], *tbb = &kinds[KINDS - 1];
+	struct kind *calling = kinds, *run = kinds + 1, *omp = kinds + KINDS - 3, *pool_kind = omp + 1, *tbb = omp + 2;
 	char build[4000];
 	struct ours ours, by_caller;
 	uint64_t executed = 0;
@@ -346,7 +356,7 @@ int main(int argc, char **argv)
 	if (!tbb->arg)
 		tbb->run = NULL;
 	for (struct kind *k = kinds; k < kinds + KINDS; k++) {
-		if (k < pool_kind)
+		if (k < omp)
 			k->arg = k == calling ? &by_caller : &ours;
 		make_room(k, runs);
 	}
@@ -366,6 +376,7 @@ int main(int argc, char **argv)
 			return 1;
 		}
 	ratios("embed_run_over_pool", run, pool_kind, runs);
+	ratios("embed_caller_over_omp", calling, omp, runs);
 	if (tbb->run)
 		ratios("embed_caller_over_tbb", calling, tbb, runs);
 	for (struct kind *k = kinds; k < kinds + KINDS; k++)

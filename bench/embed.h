@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C interface of bench/embed_tbb.cpp. */
+/* The C interface of bench/embed_tbb.cpp: rivals that need a compiler of C++ or OpenMP. */
 #ifndef BENCH_EMBED_H
 #define BENCH_EMBED_H
 
@@ -13,6 +13,9 @@ extern "C" {
 void *embed_tbb_open(int threads);
 void embed_tbb_run(void *arena, void (*work)(uint64_t i), uint64_t n);
 void embed_tbb_close(void *arena);
+
+/* A loop of the calling thread and another one, which take one iteration at a time. */
+void embed_omp_run(void (*work)(uint64_t i), uint64_t n);
 
 #ifdef __cplusplus
 }

@@ -4,7 +4,8 @@ of parts on the command line.
 
   bench/figures.py BUILD NAME [FIGURE RELATION TARGET]... <OUTPUT     for programs that take turns themselves
 
-The second form reads lines `sample FIGURE [ROUND] VALUE` of such a program, writes BUILD/bench/NAME.json, and prints the bars. BENCH_GPUS are the
+The second form reads lines `sample FIGURE [ROUND] VALUE` and `version LIBRARY CODE` of such a program, writes BUILD/bench/NAME.json,
+and prints the bars. BENCH_GPUS are the
 devices that it has measured, as in 'cuda:0 cuda:1'."""
 import argparse, json, math, os, statistics, subprocess, sys, time
 
@@ -142,18 +143,20 @@ def finish(path, command=None, **more):
 
 def collect():
     build, name, *targets = sys.argv[1:]
-    found = {}
+    found, versions = {}, {}
     for line in sys.stdin:
         words = line.split()
         if len(words) in (3, 4) and words[0] == 'sample':
             found.setdefault(words[1], []).append(float(words[-1]))
+        elif len(words) == 3 and words[0] == 'version':
+            versions[words[1]] = int(words[2])
         else:
             print(line, end='')
     wanted = {targets[i]: targets[i + 1:i + 3] for i in range(0, len(targets), 3)}
     for one in [*found, *(w for w in wanted if w not in found)]:
         relation, target = wanted.get(one, (None, None))
         figure(one, found.get(one, []), relation, target and float(target))
-    finish(f'{build}/bench/{name}.json', os.environ.get('BENCH_COMMAND', name).split())
+    finish(f'{build}/bench/{name}.json', os.environ.get('BENCH_COMMAND', name).split(), versions=versions)
 
 
 if __name__ == '__main__':

@@ -241,15 +241,16 @@ t_barriers() { # to the vendor's barrier of a grid
 		compare barriers-${group% *}-${group#* } --metric cycles
 	done
 }
-t_reduce() {
+t_reduce() { # to cub::DeviceReduce in a graph, and to a kernel with the same clock: bench/gpu_reduce.cu
 	compiled gpu_reduce
 	for floats in 4096 1048576 268435456; do
 		way=device
 		[ $floats != 4096 ] || way=worker
 		own $way run.workload=reduce barrier.use=auto workload.reduce.floats=$floats workload.reduce.way=$way \
 			device.cuda.workers=$((2 * sms)) device.cuda.lanes=256
-		rival cub by_$way:less:ns cub_us 1e3 "$program" $floats
+		for one in cub kernel; do rival $one by_$way:less:ns ${one}_us 1e3 "$program" $floats; done
 		bar reduce_${floats}_to_cub by_$way $way cub '<=' 1.05
+		bar reduce_${floats}_to_kernel by_$way $way kernel
 		compare reduce-$floats --metric by_$way
 	done
 }
@@ -328,14 +329,14 @@ t_uneven() {
 			own "${one% *}-168" scheduler.use="${one% *}" workload.ragged.chunk="${one#* }" device.cuda.max_registers=168
 			figure ragged_${law}_${one% *} bytes_per_s "${one% *}|${one% *}-168"
 		done
-		for one in counter grid; do
-			[ ! -x "$program" ] || other plain-$one "$program $one ragged law=$law sequences=64 length=2048 heads=32 kv_heads=8 dim=128 checked=2 chunk=1024"
+		for one in 'counter 1024' 'counter 4096' 'grid 1024'; do # the sizes of gpuloom's schedulers
+			[ ! -x "$program" ] || other "plain-${one% *}-${one#* }" "$program ${one% *} ragged law=$law sequences=64 length=2048 heads=32 kv_heads=8 dim=128 checked=2 chunk=${one#* }"
 		done
 		for one in $fixed; do
 			asked $one ${law}_$one
 			figure ragged_${law}_$one seconds $one
 		done
-		bar ragged_${law}_to_plain seconds 'plain-counter|plain-grid' 'plan|counter|plan-168|counter-168' '>=' 1
+		bar ragged_${law}_to_plain seconds 'plain-counter-1024|plain-counter-4096|plain-grid-1024' 'plan|counter|plan-168|counter-168' '>=' 1
 		bar ragged_${law}_to_libraries seconds "$(echo $fixed | tr ' ' '|')" 'plan|counter|plan-168|counter-168' '>=' 1
 		compare uneven-$law --metric seconds,bytes_per_s
 		[ $law != equal ] || continue

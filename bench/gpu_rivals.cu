@@ -4,9 +4,10 @@
  * - global: one array to which all threads append and from which they take, by one fetch-and-add per warp.
  * - frontier: a persistent kernel, whose blocks meet after each level of the tree. It has not run on a GPU yet.
  * - tail: a kernel for each level of the tree, launched by the previous kernel (dynamic parallelism, tail launch).
- * - levels: the same kernels, launched by the host, which reads the size of each level.
- * Prints tasks_per_s of the fastest of four numbers of blocks, the median of 5 verified runs. The GPU is busy until the host has queued
- * the first kernel, so its launch is not in the time. A rival that fails says why.
+ * - levels: the same kernels, launched by the host, which reads the size of each level, by a copy to pinned memory.
+ * Prints tasks_per_s of the fastest of four numbers of blocks, the median of 5 verified runs. The time is that of the GPU, by events. It
+ * includes the start of the first kernel, but not its launch by the host, as the GPU is busy until then. With gpuloom the clock
+ * starts when all workers are resident. A rival that fails says why.
  * A task is a node of the spawn tree of fib(32), or of the tree T1L of Unbalanced Tree Search.
  * The program requires nvcc -rdc=true. */
 #include <cmath>
@@ -285,7 +286,7 @@ __global__ void tail_next(State *s, typename Job::Node *from, typename Job::Node
 template <class Job> struct Room {
 	State *s;
 	typename Job::Node *a, *b;
-	uint32_t *ready, mark;
+	uint32_t *ready, mark, *size; /* size: in pinned memory of the host */
 	int blocks;
 };
 
@@ -299,17 +300,16 @@ template <class Job> static void play(const char *rival, Room<Job> *r)
 	} else if (!strcmp(rival, "tail")) {
 		tail_level<Job><<<r->blocks, THREADS>>>(r->s, r->a, r->b, 0, r->blocks);
 	} else {
-		State now;
 		typename Job::Node *from = r->a, *to = r->b;
 		uint32_t which = 0;
 		do {
-			uint32_t none = 0;
-			MUST(cudaMemcpyAsync(&r->s->size[1 - which], &none, sizeof(none), cudaMemcpyHostToDevice));
+			MUST(cudaMemsetAsync(&r->s->size[1 - which], 0, sizeof(uint32_t)));
 			level<Job><<<r->blocks, THREADS>>>(r->s, from, to, which);
-			MUST(cudaMemcpy(&now, r->s, sizeof(now), cudaMemcpyDeviceToHost));
 			which = 1 - which;
+			MUST(cudaMemcpyAsync(r->size, &r->s->size[which], sizeof(uint32_t), cudaMemcpyDeviceToHost));
+			MUST(cudaStreamSynchronize(0));
 			std::swap(from, to);
-		} while (now.size[which]);
+		} while (*r->size);
 	}
 }
 
@@ -335,6 +335,7 @@ template <class Job> static int measure(const char *rival, int processors)
 	MUST(cudaMalloc(&r.s, sizeof(*r.s)));
 	MUST(cudaMalloc(&r.a, ROOM * sizeof(*r.a)));
 	MUST(cudaMalloc(&r.b, ROOM * sizeof(*r.b)));
+	MUST(cudaMallocHost(&r.size, sizeof(*r.size)));
 	MUST(cudaMalloc(&r.ready, ROOM * sizeof(*r.ready)));
 	MUST(cudaMemset(r.ready, 0, ROOM * sizeof(*r.ready)));
 	int most = 0;

@@ -8,7 +8,8 @@
  *
  * WORKLOAD is ragged or experts. The constants below allow only some options. The tasks of the second product of experts stand behind
  * those of the first, and wait for them. The last line of the output is a JSON object of metrics: the medians of TURNS launches, after
- * two that are not counted. `seconds` is:
+ * two that are not counted. Each kernel is compiled for as many registers as its tasks want, and for three blocks on a multiprocessor,
+ * which is max_registers = 168 of gpuloom; the faster one counts. `seconds` is:
  * - counter: from the moment when all blocks are resident and have met until the last of them has no task, by the clock of
  *   the GPU. gpuloom's runs are timed in the same way;
  * - grid: the time of the kernel by events. The GPU is busy until the kernel is queued, so no time of the host is in it.
@@ -152,7 +153,8 @@ static __global__ void __launch_bounds__(LOOM_LANES, blocks)
 		atomicMax(&t->end, gpu_ns());
 }
 
-template <class Job> static __global__ void __launch_bounds__(LOOM_LANES) by_grid(Job *r, const struct loom_task *task)
+template <class Job, int blocks>
+static __global__ void __launch_bounds__(LOOM_LANES, blocks) by_grid(Job *r, const struct loom_task *task)
 {
 	struct loom_ctx c = {threadIdx.x, LOOM_LANES, gridDim.x, {r}, {scratch}};
 	do_task(&c, r, task + blockIdx.x);
@@ -197,8 +199,8 @@ static void follow(const struct experts *r, std::vector<struct loom_task> *task)
 	}
 }
 
-/* Runs a job. `blocks` are resident on a multiprocessor, or as many as the compiler makes fit: 1. */
-template <class Job, int blocks> static int run(int persistent, struct harness *h, struct uneven_memory m)
+/* Runs a job, and sets *best to the seconds and the bytes per second, if it is faster. */
+template <class Job, int blocks> static int run(int persistent, struct harness *h, struct uneven_memory m, double (&best)[2])
 {
 	const Job *job = (const Job *)m.block;
 	const auto kernel = by_counter<Job, blocks>;
@@ -229,7 +231,7 @@ template <class Job, int blocks> static int run(int persistent, struct harness *
 	MUST(cudaMemcpy(fresh, m.block, m.bytes, cudaMemcpyHostToDevice));
 	MUST(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
 	MUST(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-	MUST(cudaFuncSetAttribute(by_grid<Job>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+	MUST(cudaFuncSetAttribute(by_grid<Job, blocks>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
 	MUST(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, LOOM_LANES, shared));
 	for (int i = -2; i < TURNS; i++) {
 		Job *r = (Job *)block;
@@ -242,7 +244,7 @@ template <class Job, int blocks> static int run(int persistent, struct harness *
 				MUST(cudaLaunchCooperativeKernel((const void *)kernel, each * sms, LOOM_LANES, arguments, shared,
 								 NULL));
 			else
-				by_grid<<<tasks, LOOM_LANES, shared>>>(r, task);
+				by_grid<Job, blocks><<<tasks, LOOM_LANES, shared>>>(r, task);
 			MUST(cudaGetLastError());
 		});
 		MUST(cudaMemcpy(&was, turn, sizeof(was), cudaMemcpyDeviceToHost));
@@ -252,9 +254,24 @@ template <class Job, int blocks> static int run(int persistent, struct harness *
 	MUST(cudaMemcpy(m.block, block, m.bytes, cudaMemcpyDeviceToHost));
 	int rc = uneven_verify(h);
 	double seconds = median(us, TURNS) * 1e-6;
+	if (!best[0] || seconds < best[0]) {
+		best[0] = seconds;
+		best[1] = bytes / seconds;
+	}
+	MUST(cudaMemcpy(m.block, fresh, m.bytes, cudaMemcpyDeviceToHost)); /* for another call */
+	for (void *one : {(void *)turn, (void *)task, (void *)block, (void *)fresh})
+		MUST(cudaFree(one));
+	return rc;
+}
+
+template <class Job> static int best_of(int persistent, struct harness *h, struct uneven_memory m)
+{
+	double best[2] = {0, 0};
+	int rc = run<Job, 1>(persistent, h, m, best);
+	rc = rc ? rc : run<Job, 3>(persistent, h, m, best);
 	if (!rc)
-		printf("{\"seconds\": %.9g, \"bytes_per_s\": {\"value\": %.9g, \"unit\": \"B/s\", \"better\": \"more\"}}\n", seconds,
-		       bytes / seconds);
+		printf("{\"seconds\": %.9g, \"bytes_per_s\": {\"value\": %.9g, \"unit\": \"B/s\", \"better\": \"more\"}}\n", best[0],
+		       best[1]);
 	return rc;
 }
 
@@ -276,5 +293,5 @@ int main(int argc, char **argv)
 	struct harness *h = uneven_open(ragged ? "workload_ragged" : "workload_experts", options.c_str(), &memory);
 	if (!h)
 		return 1;
-	return (ragged ? run<struct ragged, 1> : run<struct experts, 3>)(!strcmp(argv[1], "counter"), h, memory);
+	return (ragged ? best_of<struct ragged> : best_of<struct experts>)(!strcmp(argv[1], "counter"), h, memory);
 }

@@ -30,7 +30,7 @@ def own(scheduler, workload, options):
 
 def other(program, schedule, workload, options):
     out = call([os.path.join(folder, program), f'workload_{workload}', options, schedule, str(SAMPLES)],
-               OMP_WAIT_POLICY='active')
+               OMP_WAIT_POLICY='active', OMP_PROC_BIND='true')
     return json.loads(out)['seconds']
 
 

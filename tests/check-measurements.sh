@@ -84,8 +84,16 @@ expect 0 'kept 2 figures' "$keep" $mine "$tmp/b/bench/mine.json" --machine H
 grep -q 'not kept, as it has no interval: fib_to_tbb, 5 values' "$tmp/err" || fail 'a figure of 5 values'
 row join_to_tbb '\| 12.38 \| 11 to 14 \| 6 \| <= 60 \| \[mine\]'
 row memset_to_tbb '\| 0.015 \| 0.003104 to 0.04321 \| 200 \| <= 0.05 '
-printf 'table\nsample join_to_tbb %s\n' 1 2 3 4 5 6 >"$tmp/samples"
+{
+	printf 'table\nversion nccl 22809\n'
+	printf 'sample join_to_tbb %s\n' 1 2 3 4 5 6
+} >"$tmp/samples"
 expect 0 '^bar join_to_tbb 3.5 >= 3 ok$' sh -c "PYTHONDONTWRITEBYTECODE=1 python3 bench/figures.py $tmp/b some join_to_tbb '>=' 3 <$tmp/samples"
+# The version of a rival's library, which it prints, stays beside its values: of such programs, and of programs in turns.
+sed -i "s/\"revision\": \"[^\"]*\"/\"revision\": \"$known\"/" "$tmp/b/bench/some.json"
+rm "$tmp/kept/mine.json"
+expect 0 'kept 1 figures' "$keep" $mine "$tmp/b/bench/some.json" --machine H
+expect 0 'id="document-some".* nccl 2.28.9 ' "$keep" $mine --page
 printf 'nothing\n' >"$tmp/out.txt"
 expect 1 'not a document' "$keep" $mine "$tmp/out.txt" --machine A
 finish

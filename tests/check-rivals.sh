@@ -7,6 +7,8 @@ rivals=$PWD/bench/rivals
 for f in "$rivals"/*.py; do
 	python3 -c 'import sys; compile(open(sys.argv[1]).read(), sys.argv[1], "exec")' "$f" || fail "$f is no Python"
 done
+# workload_exec refuses another direction, so a rival with one ends its comparison.
+grep -n "'better': *'none'" "$rivals"/*.py && fail 'a metric without a direction has no "better"'
 
 # draw KIND LAW CONF OPTION...: one sample by one worker, whose metrics go to $tmp/KIND-LAW.json.
 draw() {

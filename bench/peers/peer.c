@@ -13,6 +13,7 @@ _Static_assert(sizeof(struct peer_task) == sizeof(struct loom_task), "the same t
 
 static struct uts_tree *tree;
 static const struct uts_known *known;
+static uint32_t deep = UINT32_MAX;
 
 static void grow(const char *name)
 {
@@ -39,6 +40,22 @@ uint32_t peer_children(const struct peer_node *node)
 void peer_child(struct peer_node *child, const struct peer_node *parent, uint32_t i)
 {
 	uts_child((struct uts_node *)child, (const struct uts_node *)parent, i);
+}
+
+int peer_is_deep(const struct peer_node *node)
+{
+	return node->depth >= deep;
+}
+
+uint64_t peer_search(const struct peer_node *node)
+{
+	uint64_t sum = 1;
+	struct peer_node child;
+	for (uint32_t i = 0, n = peer_children(node); i < n; i++) {
+		peer_child(&child, node, i);
+		sum += peer_search(&child);
+	}
+	return sum;
 }
 
 static uint64_t fibonacci(uint64_t n)
@@ -99,6 +116,9 @@ int peer_main(int argc, char **argv, const struct peer_runtime *r)
 			break;
 		case 'n':
 			p.n = strtoull(argv[i + 1], NULL, 10);
+			break;
+		case 'd':
+			deep = (uint32_t)atoi(argv[i + 1]);
 			break;
 		default:
 			p.tree = argv[i + 1];

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The programs for other runtimes share this code. A program times and verifies one job, and prints a JSON line that
  * workload_exec reads.
- *   PROGRAM memset|fib|join|uts [-w WORKERS] [-n SIZE] [-t TREE]
+ *   PROGRAM memset|fib|join|uts [-w WORKERS] [-n SIZE] [-t TREE] [-d DEPTH]
  *
  * memset: SIZE tasks (default 1048576), of which task x writes x into slot x. fib: fib(SIZE) (default 30) as a tree of
  * tasks that do not wait for their children. join: the same number by fork-join. uts: the tree TREE (default T1) with
- * one task per node and gpuloom's SHA-1. */
+ * gpuloom's SHA-1, a task for each node. With -d, nodes from this depth on are no tasks: a task searches all of its subtree, as the
+ * authors of these runtimes advise for small tasks. */
 #ifndef PEER_H
 #define PEER_H
 
@@ -37,6 +38,8 @@ struct peer_node {
 void peer_root(struct peer_node *root);
 uint32_t peer_children(const struct peer_node *node);
 void peer_child(struct peer_node *child, const struct peer_node *parent, uint32_t i);
+int peer_is_deep(const struct peer_node *node); /* from DEPTH on */
+uint64_t peer_search(const struct peer_node *node); /* the number of nodes of the subtree, by a recursion */
 
 static inline void peer_memset(const struct peer_task *t)
 {

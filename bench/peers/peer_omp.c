@@ -79,8 +79,9 @@ static uint64_t join(uint64_t n)
 
 static void node(struct peer_node parent)
 {
-	own[omp_get_thread_num()].sum++;
-	for (uint32_t i = 0, n = peer_children(&parent); i < n; i++) {
+	int deep = peer_is_deep(&parent);
+	own[omp_get_thread_num()].sum += deep ? peer_search(&parent) : 1;
+	for (uint32_t i = 0, n = deep ? 0 : peer_children(&parent); i < n; i++) {
 		struct peer_node child;
 		peer_child(&child, &parent, i);
 #pragma omp task firstprivate(child)

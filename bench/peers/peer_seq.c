@@ -25,22 +25,11 @@ static __attribute__((noinline)) uint64_t fib(uint64_t n)
 	return fib(n - 1) + fib(n - 2);
 }
 
-static uint64_t nodes(const struct peer_node *node)
-{
-	uint64_t sum = 1;
-	struct peer_node child;
-	for (uint32_t i = 0, n = peer_children(node); i < n; i++) {
-		peer_child(&child, node, i);
-		sum += nodes(&child);
-	}
-	return sum;
-}
-
 static uint64_t uts(void)
 {
 	struct peer_node root;
 	peer_root(&root);
-	return nodes(&root);
+	return peer_search(&root);
 }
 
 int main(int argc, char **argv)

@@ -76,8 +76,9 @@ uint64_t join(uint64_t n)
 
 void node(oneapi::tbb::task_group &group, const peer_node parent)
 {
-	sums.local()++;
-	for (uint32_t i = 0, n = peer_children(&parent); i < n; i++) {
+	const int deep = peer_is_deep(&parent);
+	sums.local() += deep ? peer_search(&parent) : 1;
+	for (uint32_t i = 0, n = deep ? 0 : peer_children(&parent); i < n; i++) {
 		peer_node child;
 		peer_child(&child, &parent, i);
 		group.run([&group, child] { node(group, child); });

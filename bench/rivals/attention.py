@@ -48,9 +48,6 @@ class Attention:
         self.length = self.trace or laws.lengths(self.law, self.mean, self.n, seed)
         self.expected = None
         self.told[:] = torch.tensor(self.length, dtype=torch.int32)
-
-    def send(self):
-        """Copies the lengths to the GPU. In a graph this is a node that reads self.told at each launch."""
         self.count.copy_(self.told, non_blocking=True)
 
     def bytes(self):
@@ -105,7 +102,6 @@ def padded(a, backend=None):
     none, out = (torch.tensor(x, device='cuda', dtype=torch.float16) for x in (0, float('-inf')))
 
     def plan():
-        a.send()
         if mask is not None:
             mask[:, 0, 0] = torch.where(slot < a.count[:, None], none, out)
 
@@ -139,7 +135,6 @@ def flex(a):
                                       mask_mod=lambda b, h, i, j: j < count[b], seq_lengths=(1, a.room), compute_q_blocks=False)
 
     def plan():
-        a.send()
         whole[:, 0, 0] = count // size
         part[:, 0, 0] = (count % size > 0).to(torch.int32)
         part_at[:, 0, 0, 0] = (count // size).clamp(max=a.room // size - 1)
@@ -152,7 +147,6 @@ def offsets(a, kind):
     first = torch.zeros(a.n + 1, device='cuda', dtype=kind)
 
     def plan():
-        a.send()
         torch.cumsum(a.count, 0, dtype=kind, out=first[1:])
     return first, plan
 
@@ -208,7 +202,6 @@ def triton(a):
         peak, total = torch.empty(2, most * a.heads, device='cuda')
 
         def plan():
-            a.send()
             s.plan_kernel[(a.n,)](a.count, order, first, last, entries, a.n, wide, split, num_warps=4)
 
         def run():

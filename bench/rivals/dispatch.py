@@ -83,7 +83,9 @@ def rank_of(rank, ranks, tokens, dim, experts, top, port):
                 found[name].append(float(took) * 1e6)
     if rank == 0:
         metrics = {name: {'value': statistics.median(values), 'unit': 'ns', 'better': 'less'} for name, values in found.items()}
-        metrics['nccl_rows'] = {'value': max(sum(len(to[r][q]) for r in range(ranks)) for q in range(ranks)), 'unit': 'rows', 'better': 'none'}
+        metrics['nccl_rows'] = {'value': max(sum(len(to[r][q]) for r in range(ranks)) for q in range(ranks)), 'unit': 'rows'}
+        major, minor, patch = torch.cuda.nccl.version()[:3]
+        metrics['version_nccl'] = {'value': major * 10000 + minor * 100 + patch, 'unit': 'version'}
         print(json.dumps(metrics), flush=True)
     meet()
     dist.destroy_process_group()

@@ -34,10 +34,10 @@ class Experts:
     def draw(self, seed):
         self.counts = laws.counts(self.skew, self.experts, self.tokens, self.top, seed)
         self.told[:] = torch.tensor(self.counts, dtype=torch.int32)
+        self.count.copy_(self.told, non_blocking=True)
         self.expected = None
 
-    def send(self):
-        self.count.copy_(self.told, non_blocking=True)
+    def find_ends(self):
         torch.cumsum(self.count, 0, dtype=torch.int32, out=self.ends)
 
     def bytes(self):
@@ -57,7 +57,7 @@ def grouped(e):
 
     def way(first, second):
         return lambda: product(silu(product(e.x, first, offs=e.ends)), second, offs=e.ends)
-    e.plan = e.send
+    e.plan = e.find_ends
     e.plan()
     e.run = gpu.fastest([way(e.first, e.second), way(columns(e.first), columns(e.second))])
 
@@ -68,7 +68,7 @@ def padded(e):
     slot, place = torch.arange(e.slots, device='cuda'), torch.zeros(e.slots, device='cuda', dtype=torch.int64)
 
     def plan():
-        e.send()
+        e.find_ends()
         of = torch.searchsorted(e.ends, slot.to(torch.int32), right=True)
         place.copy_(of * most + slot - (e.ends - e.count)[of])
 

@@ -2,8 +2,8 @@
 """How every rival of serve.py is timed.
 
 A rival is an object with
-    draw(seed)   makes the job of this seed: lengths, numbers of tokens; on the host
-    plan()       does all that depends on them: copies them to the GPU, makes masks, tables and offsets
+    draw(seed)   makes the job of this seed: lengths, numbers of tokens; and copies them to the GPU, before the clock, as gpuloom does
+    plan()       does all that depends on them: makes masks, tables and offsets
     run()        the operation; returns its result
     wrong(out)   the reason why a result is wrong, or None
     bytes()      bytes that the operation has to read
@@ -12,10 +12,18 @@ A rival is an object with
 The clock is a pair of events in the stream. Before the first of them the GPU has work for SLEEP cycles, and meanwhile the host queues
 what is timed, so that the clock has no time in which the GPU waits for the host. It starts before the first kernel starts: that
 kernel's start (1 to 2 us) is included, the time of cudaGraphLaunch() is not."""
-import sys
+import importlib.util, re, sys
 
 import torch
 
+def version(text):
+    """Returns a version as the number that bench/keep reads: 21100 for 2.11.0."""
+    major, minor, patch = (text.split('+')[0].split('.') + ['0', '0'])[:3]
+    return {'value': int(major) * 10000 + int(minor) * 100 + int(re.match('[0-9]*', patch)[0] or 0), 'unit': 'version'}
+
+
+VERSIONS = {'version_' + name: version(importlib.import_module(name).__version__) for name in ('torch', 'triton')
+            if importlib.util.find_spec(name)}
 SLEEP = 400000  # cycles, about 0.2 ms: longer than the host needs to queue a run
 
 
@@ -116,7 +124,7 @@ class Job:
         return {'seconds': seconds,
                 'bytes_per_s': {'value': self.rival.bytes() / seconds, 'unit': 'B/s', 'better': 'more'},
                 'plan_ns': {'value': self.plan_seconds * 1e9, 'unit': 'ns', 'better': 'less'},
-                'in_graph': int(self.run.graph is not None)}
+                'in_graph': int(self.run.graph is not None), **VERSIONS}
 
 
 def job(rival, options):

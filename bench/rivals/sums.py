@@ -5,7 +5,7 @@
     bench/rivals/sums.py RANKS [MOST]
 
 Starts a process for each of RANKS GPUs; MOST is the largest vector in bytes (64 MiB). The calls are in CUDA graphs of 50 calls,
-each launched four times, as in bench/comm.c, and the lines are the same: `sample comm_WAY_BYTES_us TURN VALUE`, the time of a call
+each launched four times, as in bench/comm.c, and the lines are the same: `version torch CODE`, and `sample comm_WAY_BYTES_us TURN VALUE`, the time of a call
 of rank 0 in this turn, on the clock of the host. The two ways take turns with each other; `empty` is a graph of 50 empty kernels.
 They cannot take turns with bench/comm.c, because PyTorch needs processes of its own: run this program when no other one uses the
 GPUs, and before or after bench/comm.c in the same minutes. one_shot writes its sum to another vector, two_shot to its own input,
@@ -90,7 +90,10 @@ def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     os.environ.update(TORCH_SYMM_MEM_DISABLE_MULTICAST='1', NCCL_NVLS_ENABLE='0')
+    import torch
     import torch.multiprocessing as processes
+    major, minor, patch = torch.__version__.split('+')[0].split('.')[:3]
+    print(f'version torch {int(major) * 10000 + int(minor) * 100 + int(patch)}', flush=True)
     ranks, most = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 64 << 20
     with socket.socket() as free:
         free.bind(('127.0.0.1', 0))
