@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the device API of NCCL 2.28 and later between two GPUs of a host, without gpuloom: windows that kernels load from
  * and store to (LSA).
- *   gpu_lsa [FIGURE | put BYTES | meet BLOCKS]
+ *   gpu_lsa [FIGURE | put BYTES | meet BLOCKS | sum BYTES]
  * The program exits with 77 if the host has no two GPUs that can access each other's memory, or if libnccl.so.2 is not
  * of the version of the headers. It sets NCCL_NVLS_ENABLE=0, so multicast is off. Times are those of the GPU within a
  * kernel. Each line has the way and the blocks x threads that were fastest; with a FIGURE only its name and value.
@@ -12,6 +12,8 @@
  * - lsa_meet_BLOCKS_us: all blocks of both GPUs meet, data ordered. The ways are session: the session of one block, which
  *   orders data; grid.sync: a barrier of each GPU, then a session of each block with that of the other GPU; last: all blocks arrive at a word of their GPU, the last one exchanges
  *   flags with the other GPU, and releases the others.
+ * - lsa_sum_BYTES_us: a sum of floats of both GPUs. The ways are loads: a barrier, then loads from the other window;
+ *   words: each float is stored into the other window with a flag.
  *   nvcc -O3 -std=c++17 -arch=native -o gpu_lsa bench/gpu_lsa.cu -lnccl */
 #include <nccl.h>
 #include <nccl_device.h>
@@ -29,6 +31,7 @@
 		}                                                                                                      \
 	} while (0)
 
+#define MOST    (1u << 20)  /* bytes of the longest vector */
 #define LONGEST (64u << 10) /* bytes of the longest message */
 #define LANES   32u         /* threads of a block that meets others: the default of gpuloom's workers */
 #define BATCH   8           /* loads that a thread has in flight */
@@ -41,6 +44,8 @@ struct window {
 	uint64_t from[LONGEST / 8], to[LONGEST / 8];
 	uint4 words[LONGEST / 8];
 	uint64_t record[4096];
+	float in[2][MOST / 4], out[2][MOST / 4];
+	uint4 sums[2][MOST / 8];
 };
 
 struct lsa {
@@ -195,6 +200,85 @@ struct last_meets {
 	};
 };
 
+/* ---- sums ------------------------------------------------------------------------------------------------ */
+
+static __device__ float2 operator+(float2 a, float2 b)
+{
+	return {a.x + b.x, a.y + b.y};
+}
+
+static __device__ float4 operator+(float4 a, float4 b)
+{
+	return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+}
+
+/* One barrier for each round is enough, as the inputs of two rounds alternate. */
+template <class V> struct by_loads {
+	static constexpr int unit = sizeof(V) / sizeof(float), lanes = 512;
+	struct lsa lsa;
+	struct Here {
+		const by_loads &op;
+		session bar SESSION(op.lsa);
+		__device__ void meet()
+		{
+			bar.sync(ncclCoopCta(), cuda::memory_order_acq_rel);
+		}
+		__device__ void sum(const struct vectors &v, uint64_t n)
+		{
+			const V *mine = (const V *)v.in[n & 1], *theirs = (const V *)op.lsa.other->in[n & 1];
+			V *out = (V *)v.out[n & 1], a[BATCH], b[BATCH];
+			size_t all = (size_t)gridDim.x * blockDim.x, count = v.floats / unit;
+			meet();
+			for (size_t at = blockIdx.x * blockDim.x + threadIdx.x; at < count; at += BATCH * all) {
+#pragma unroll
+				for (int k = 0; k < BATCH; k++)
+					if (at + k * all < count) {
+						a[k] = theirs[at + k * all];
+						b[k] = mine[at + k * all];
+					}
+#pragma unroll
+				for (int k = 0; k < BATCH; k++)
+					if (at + k * all < count)
+						out[at + k * all] = a[k] + b[k];
+			}
+		}
+	};
+};
+
+/* A thread has the same floats in each round, and of two rounds the words alternate. So it overwrites words of the
+ * other rank only after this rank's next words have shown that they were read. */
+struct sum_by_words {
+	static constexpr int unit = 2, lanes = 512;
+	struct lsa lsa;
+	struct Here {
+		const sum_by_words &op;
+		session bar SESSION(op.lsa);
+		__device__ void meet()
+		{
+			bar.sync(ncclCoopCta(), cuda::memory_order_acq_rel);
+		}
+		__device__ void sum(const struct vectors &v, uint64_t n)
+		{
+			const float2 *mine = (const float2 *)v.in[n & 1];
+			float2 *out = (float2 *)v.out[n & 1];
+			size_t all = (size_t)gridDim.x * blockDim.x, first = blockIdx.x * blockDim.x + threadIdx.x;
+			size_t count = v.floats / unit;
+			for (size_t i = first; i < count; i += all)
+				store_words(op.lsa.other->sums[n & 1] + i, __float_as_uint(mine[i].x),
+					    __float_as_uint(mine[i].y), (uint32_t)n);
+			for (size_t i = first; i < count; i += BATCH * all) {
+				uint4 w[BATCH];
+				await_words(op.lsa.own->sums[n & 1], i, all, count, (uint32_t)n, w);
+#pragma unroll
+				for (int k = 0; k < BATCH; k++)
+					if (i + k * all < count)
+						out[i + k * all] = mine[i + k * all] + float2{__uint_as_float(w[k].x),
+											      __uint_as_float(w[k].z)};
+			}
+		}
+	};
+};
+
 /* ---- host ------------------------------------------------------------------------------------------------ */
 
 static __global__ void pointers(ncclWindow_t window, int rank, struct window **at)
@@ -250,6 +334,18 @@ static struct lsa start(int rank, struct two *two, unsigned barriers)
 	return lsa;
 }
 
+/* Measures sums by one way with several numbers of blocks and threads. */
+template <class S>
+static void sums_of(struct job *job, const S &op, const struct vectors &v, unsigned sms, const char *way,
+		    struct best *best)
+{
+	for (unsigned blocks : {1u, 4u, 16u, 64u, sms})
+		for (unsigned lanes : {32u, 128u, 512u})
+			if (blocks * lanes <= std::max((size_t)32, v.floats / S::unit) &&
+			    v.floats / S::unit / lanes / blocks <= 64)
+				best_of(best, sum_us(job, op, v, blocks, lanes), way, blocks, lanes);
+}
+
 static void measure(int rank, struct two *two)
 {
 	char name[64];
@@ -259,6 +355,7 @@ static void measure(int rank, struct two *two)
 	struct lsa lsa = start(rank, two, (unsigned)sms * 8);
 	struct job job = job_of(rank, two);
 	struct message m = {lsa.own->from, lsa.own->to, 0};
+	struct vectors v = {{lsa.own->in[0], lsa.own->in[1]}, {lsa.own->out[0], lsa.own->out[1]}, 0};
 
 	for (size_t bytes : {8u, 4096u, LONGEST}) {
 		struct best best = {};
@@ -287,6 +384,18 @@ static void measure(int rank, struct two *two)
 			best_of(&best, meeting_us(&job, lsa_barrier<true, true>{lsa}, mine, theirs, blocks, LANES), "grid.sync",
 				blocks, LANES);
 		best_of(&best, meeting_us(&job, last_meets{lsa, local_make()}, mine, theirs, blocks, LANES), "last", blocks, LANES);
+		best_print(&job, name, best);
+	}
+	for (size_t bytes : {8u, 4096u, 65536u, 262144u, MOST}) {
+		struct best best = {};
+		v.floats = bytes / sizeof(float);
+		if (!figure(name, "lsa_sum_%zu_us", bytes))
+			continue;
+		if (bytes == 8)
+			sums_of(&job, by_loads<float2>{lsa}, v, (unsigned)sms, "loads", &best);
+		else
+			sums_of(&job, by_loads<float4>{lsa}, v, (unsigned)sms, "loads", &best);
+		sums_of(&job, sum_by_words{lsa}, v, (unsigned)sms, "words", &best);
 		best_print(&job, name, best);
 	}
 	two_meet(two);

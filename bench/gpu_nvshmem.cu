@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures NVSHMEM between two GPUs of a host, without gpuloom.
- *   gpu_nvshmem [FIGURE | put BYTES | meet BLOCKS]
+ *   gpu_nvshmem [FIGURE | put BYTES | meet BLOCKS | sum BYTES]
  * The program exits with 77 if the host has no two GPUs that can access each other's memory. It sets
  * NVSHMEM_DISABLE_NVLS=1, so multicast is off. Times are those of the GPU within a kernel. Each line has the way and the
  * blocks x threads that were fastest; with a FIGURE only its name and value.
@@ -9,6 +9,7 @@
  * - nvshmem_meet_BLOCKS_us: all blocks of both GPUs meet, data ordered. The ways are barrier_all, of one block; grid.sync: a barrier of each GPU, then a
  *   signal, for which all blocks wait; last: all blocks arrive at a word of their GPU, the last one exchanges signals
  *   with the other GPU, and releases the others.
+ * - nvshmem_sum_BYTES_us: a sum of floats of both GPUs by the reduction of one block.
  * The wheel nvidia-nvshmem-cu13 or -cu12 has all of the library:
  *   at=$(python3 -c 'import nvidia.nvshmem as n; print(list(n.__path__)[0])')
  *   nvcc -O3 -std=c++17 -arch=native -rdc=true -I$at/include -o gpu_nvshmem bench/gpu_nvshmem.cu -L$at/lib \
@@ -21,6 +22,7 @@
 
 #include "gpu_two.h"
 
+#define MOST    (1u << 20)  /* bytes of the longest vector */
 #define LONGEST (64u << 10) /* bytes of the longest message */
 #define LANES   32u         /* threads of a block that meets others: the default of gpuloom's workers */
 
@@ -112,6 +114,21 @@ struct last_meets {
 	};
 };
 
+struct reduce {
+	static constexpr int unit = 1, lanes = 512; /* with 1,024 threads a thread has too few registers for it */
+	struct Here {
+		const reduce &op;
+		__device__ void meet()
+		{
+			nvshmemx_barrier_all_block();
+		}
+		__device__ void sum(const struct vectors &v, uint64_t n)
+		{
+			nvshmemx_float_sum_reduce_block(NVSHMEM_TEAM_WORLD, v.out[n & 1], v.in[n & 1], v.floats);
+		}
+	};
+};
+
 /* Returns zeroed memory that has the same symmetric address on both ranks. */
 static void *symmetric(size_t bytes)
 {
@@ -157,6 +174,11 @@ static void measure(int rank, struct two *two)
 	uint64_t *signal = (uint64_t *)symmetric(2 * 128); /* a line for messages, one for meetings */
 	uint64_t *record = (uint64_t *)symmetric((size_t)sms * 8 * sizeof(*record));
 	struct message m = {(uint64_t *)symmetric(LONGEST), (uint64_t *)symmetric(LONGEST), 0};
+	struct vectors v = {};
+	for (int i = 0; i < 2; i++) {
+		v.in[i] = (float *)symmetric(MOST);
+		v.out[i] = (float *)symmetric(MOST);
+	}
 	uint64_t *theirs = (uint64_t *)nvshmem_ptr(record, peer);
 	if (!theirs) {
 		fprintf(stderr, "NVSHMEM does not map the other GPU's memory\n");
@@ -191,6 +213,15 @@ static void measure(int rank, struct two *two)
 				blocks, LANES);
 		best_of(&best, meeting_us(&job, last_meets{signal + 16, peer, local_make()}, record, theirs, blocks, LANES), "last",
 			blocks, LANES);
+		best_print(&job, name, best);
+	}
+	for (size_t bytes : {8u, 4096u, 65536u, 262144u, MOST}) {
+		struct best best = {};
+		v.floats = bytes / sizeof(float);
+		if (!figure(name, "nvshmem_sum_%zu_us", bytes))
+			continue;
+		for (unsigned lanes = bytes > 4096 ? 128 : 32; lanes <= 512; lanes *= 2)
+			best_of(&best, sum_us(&job, reduce(), v, 1, lanes), "reduce_block", 1, lanes);
 		best_print(&job, name, best);
 	}
 	two_meet(two);

@@ -20,8 +20,9 @@
 enum {
 	LAUNCHES = 5,    /* timed launches, of which the median counts; one more comes first, and is not counted */
 	MESSAGES = 2000, /* of each rank in a launch */
-	CHECKED = 50,    /* meetings that are compared one by one, in a part that is not timed */
-	MEETINGS = 2000
+	CHECKED = 50,    /* rounds of meetings and sums that are compared one by one, in a part that is not timed */
+	MEETINGS = 2000,
+	SUMS = 200
 };
 
 /* ---- two processes --------------------------------------------------------------------------------------- */
@@ -122,7 +123,7 @@ static int two_run(void (*body)(int rank, struct two *two), const char *library,
 struct job {
 	int rank;
 	struct two *two;
-	uint64_t next;             /* number of the next message or meeting; it only grows */
+	uint64_t next;             /* number of the next message, meeting or sum; it only grows */
 	uint64_t *ns;              /* times, in the GPU's memory */
 	unsigned long long *wrong; /* number of wrong words, in the GPU's memory */
 };
@@ -317,6 +318,96 @@ static double meeting_us(struct job *job, S sync, uint64_t *mine, uint64_t *thei
 		job_end(job, "meetings", 0, &ns, 1);
 		if (i >= 0)
 			us[i] = (double)ns / (1000.0 * (int)MEETINGS);
+	}
+	return median(us, LAUNCHES);
+}
+
+/* ---- sums of a vector of both ranks -------------------------------------------------------------------------- */
+
+/* Round n has the input in[n & 1] and the output out[n & 1]. With two sets a rank may write the input of round n as
+ * soon as it has the sums of round n - 1: for these the other rank must have read the input of round n - 2. */
+struct vectors {
+	float *in[2], *out[2];
+	size_t floats;
+};
+
+/* Inputs are whole numbers, so that sums are exact. In the part that is timed the inputs depend on n & 1 alone. */
+static __device__ float vector_element(uint64_t tag, size_t i, int rank)
+{
+	return (float)((i * 3 + tag * 1021 + (uint64_t)rank * 2053) % 8192);
+}
+
+/* A thread has the same elements in each round, in groups of `unit`. */
+template <int unit> static __device__ void vector_fill(const struct vectors &v, uint64_t n, uint64_t tag, int rank)
+{
+	size_t all = (size_t)gridDim.x * blockDim.x;
+	for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < v.floats / unit; i += all)
+		for (int k = 0; k < unit; k++)
+			v.in[n & 1][i * unit + k] = vector_element(tag, i * unit + k, rank);
+}
+
+template <int unit>
+static __device__ void vector_compare(const struct vectors &v, uint64_t n, uint64_t tag, unsigned long long *wrong)
+{
+	size_t all = (size_t)gridDim.x * blockDim.x;
+	unsigned long long bad = 0;
+	for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < v.floats / unit; i += all)
+		for (int k = 0; k < unit; k++)
+			bad += ((const volatile float *)v.out[n & 1])[i * unit + k] !=
+			       vector_element(tag, i * unit + k, 0) + vector_element(tag, i * unit + k, 1);
+	if (bad)
+		atomicAdd(wrong, bad);
+}
+
+/* S::unit is the number of floats that a thread accesses at once, S::lanes the largest number of threads of a block.
+ * S::Here has meet(), after which this block of both ranks is there, and sum(v, n). */
+template <class S>
+static __global__ void __launch_bounds__(S::lanes)
+    sums(const __grid_constant__ S op, struct vectors v, int rank, int checked, uint64_t first, uint64_t *ns,
+	 unsigned long long *wrong)
+{
+	typename S::Here here{op};
+	uint64_t last = first + (checked ? CHECKED : SUMS);
+	for (uint64_t n = first; n < first + 2; n++)
+		vector_fill<S::unit>(v, n, n & 1, rank);
+	__syncthreads();
+	here.meet();
+	uint64_t begin = now_ns();
+	for (uint64_t n = first; n < last; n++) {
+		if (checked) {
+			vector_fill<S::unit>(v, n, n, rank);
+			__syncthreads();
+		}
+		here.sum(v, n);
+		if (checked) {
+			__syncthreads();
+			vector_compare<S::unit>(v, n, n, wrong);
+		}
+	}
+	__syncthreads();
+	if (threadIdx.x == 0)
+		ns[blockIdx.x] = now_ns() - begin;
+	for (uint64_t n = last - 2; n < last && !checked; n++)
+		vector_compare<S::unit>(v, n, n & 1, wrong);
+}
+
+/* Returns the time of a sum: that of the block that took longest. */
+template <class S>
+static double sum_us(struct job *job, const S &op, const struct vectors &v, unsigned blocks, unsigned lanes)
+{
+	static uint64_t ns[MESSAGES];
+	double us[LAUNCHES];
+	for (int i = -1; i < LAUNCHES; i++) {
+		for (int k = 0; k < 2; k++)
+			MUST(cudaMemset(v.out[k], 0xff, v.floats * sizeof(float)));
+		MUST(cudaDeviceSynchronize());
+		two_meet(job->two);
+		sums<<<blocks, lanes>>>(op, v, job->rank, i < 0, job->next, job->ns, job->wrong);
+		MUST(cudaGetLastError());
+		job->next += i < 0 ? CHECKED : SUMS;
+		job_end(job, "sums", v.floats * sizeof(float), ns, blocks);
+		if (i >= 0)
+			us[i] = (double)*std::max_element(ns, ns + blocks) / (1000.0 * (int)SUMS);
 	}
 	return median(us, LAUNCHES);
 }
