@@ -3,7 +3,7 @@
 # Measures this machine's GPUs: comparisons of `gpuloom compare`, in which gpuloom and its rivals take turns.
 #   bench/gpu.sh BUILD [TABLE...]
 # Tables of one GPU: tasks host trees rivals contains both barriers reduce triggers messages requests waits cost uneven. Of two GPUs
-# and more: scale oneway meet collectives dispatch. Default: all that the GPUs here allow.
+# and more: scale oneway meet sums collectives dispatch. Default: all that the GPUs here allow.
 # Writes BUILD/bench/gpu-TABLE*.json, which bench/keep reads, and ends with `bar NAME VALUE >=|<= TARGET ok|short` and
 # `figure NAME VALUE`.
 #
@@ -21,7 +21,7 @@ doctor=$("$G" doctor) || exit
 gpus=${GPUS:-$(echo "$doctor" | grep -c '^cuda: GPU [0-9]*  *ok')}
 [ "$gpus" -gt 0 ] || { echo 'no usable NVIDIA GPU here' >&2; exit 77; }
 sms=$(echo "$doctor" | sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p')
-tables=${*:-tasks host trees rivals contains both barriers reduce triggers messages requests waits cost uneven $([ "$gpus" -lt 2 ] || echo scale oneway meet collectives dispatch)}
+tables=${*:-tasks host trees rivals contains both barriers reduce triggers messages requests waits cost uneven $([ "$gpus" -lt 2 ] || echo scale oneway meet sums collectives dispatch)}
 lines=$D/gpu.lines
 : >"$lines"
 list= bars= have= common= slow= dry= folder=0 # folder: each comparison has its confs in one of its own
@@ -482,6 +482,19 @@ t_meet() {
 	done
 }
 
+t_sums() { # sums of floats inside a kernel; the floor of the longest is the rate of the link, 450 GB/s in each direction
+	libraries
+	for bytes in 4096 65536 1048576 67108864; do
+		job peer 2 round_ns run.workload=allreduce trigger.use=peer workload.allreduce.bytes=$bytes workload.allreduce.rounds=100 \
+			device.cuda.lanes=512 device.cuda.workers=$sms
+		for library in nvshmem lsa; do
+			[ $bytes -gt 1048576 ] || rival $library round_ns:less:ns ${library}_sum_${bytes}_us 1e3 "$D/gpu_$library" ${library}_sum_${bytes}_us
+		done
+		if [ $bytes -gt 1048576 ]; then bar sum_${bytes}_ns round_ns peer - '<=' 175000; else bar sum_${bytes}_to_best round_ns peer 'nvshmem|lsa' '<=' 1; fi
+		compare sums-$bytes --metric round_ns
+	done
+}
+
 t_collectives() { # collectives of bfloat16 in a CUDA graph, launch of the node included; NVLink multicast is off for all
 	libraries
 	on=$(devices "$gpus" | tr @ ' ')
@@ -544,7 +557,7 @@ all_tables() {
 	for t in $tables; do
 		case $t in
 		tasks | host | trees | rivals | contains | both | barriers | reduce | triggers | messages | requests | waits | cost | uneven) ;;
-		scale | oneway | meet | collectives | dispatch) [ "$gpus" -gt 1 ] || { echo "left out: $t needs two GPUs" >&2; continue; } ;;
+		scale | oneway | meet | sums | collectives | dispatch) [ "$gpus" -gt 1 ] || { echo "left out: $t needs two GPUs" >&2; continue; } ;;
 		*) echo "no table '$t'" >&2; exit 2 ;;
 		esac
 		t_"$t"

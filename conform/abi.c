@@ -16,10 +16,8 @@ int loom__test_abi_load(struct loom__trial *t)
 	if (loom__plugin_load(t->path, LOOM_KIND_NONE, &t->plugin, &err))
 		return loom__fault(t, "%s", err.text);
 	if (loom__manifest_read(t->path, &manifest, &err))
-		return loom__fault(t, "it has no manifest, so gpuloom list must run its code: %s",
-				   err.text);
-	if (strchr(t->plugin->summary, '\n') ||
-	    strlen(t->plugin->summary) >= sizeof(manifest.summary))
+		return loom__fault(t, "it has no manifest, so gpuloom list must run its code: %s", err.text);
+	if (strchr(t->plugin->summary, '\n') || strlen(t->plugin->summary) >= sizeof(manifest.summary))
 		return loom__fault(t, "its summary is not one line of at most %zu characters",
 				   sizeof(manifest.summary) - 1);
 	return 0;
@@ -40,8 +38,7 @@ static int read_file(struct loom__trial *t, struct file *f)
 	if (loom__read_file(t->path, (size_t)1 << 30, &f->at, &f->bytes, &err))
 		return loom__skip(t, "%s", err.text);
 	const Elf64_Ehdr *head = (const void *)f->at;
-	if (f->bytes < sizeof(*head) || head->e_ident[EI_CLASS] != ELFCLASS64 ||
-	    head->e_shoff > f->bytes ||
+	if (f->bytes < sizeof(*head) || head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_shoff > f->bytes ||
 	    head->e_shnum * sizeof(Elf64_Shdr) > f->bytes - head->e_shoff)
 		return loom__skip(t, "the file has no table of sections");
 	f->section = (const void *)(f->at + head->e_shoff);
@@ -53,8 +50,7 @@ static const Elf64_Shdr *section(const struct file *f, unsigned type)
 {
 	for (unsigned i = 0; i < f->sections; i++)
 		if (f->section[i].sh_type == type && f->section[i].sh_offset <= f->bytes &&
-		    f->section[i].sh_size <= f->bytes - f->section[i].sh_offset &&
-		    f->section[i].sh_link < f->sections)
+		    f->section[i].sh_size <= f->bytes - f->section[i].sh_offset && f->section[i].sh_link < f->sections)
 			return &f->section[i];
 	return NULL;
 }
@@ -71,14 +67,13 @@ static const char *string(const struct file *f, const Elf64_Shdr *of, uint64_t a
 /* True for names that linkers and instrumented builds add. */
 static int is_foreign(const char *name)
 {
-	static const char *const own[] = {"_init", "_fini",	   "_edata",
+	static const char *const own[] = {"_init", "_fini",       "_edata",
 					  "_end",  "__bss_start", "loom_cpu_yield_hook" /* defined by LOOM_PERTURB */};
 	for (size_t i = 0; i < LOOM__COUNT(own); i++)
 		if (!strcmp(own[i], name))
 			return 1;
-	return !strncmp(name, "__asan", 6) || !strncmp(name, "__odr_asan", 10) ||
-	       !strncmp(name, "__tsan", 6) || !strncmp(name, "__ubsan", 7) ||
-	       !strncmp(name, "__gcov", 6);
+	return !strncmp(name, "__asan", 6) || !strncmp(name, "__odr_asan", 10) || !strncmp(name, "__tsan", 6) ||
+	       !strncmp(name, "__ubsan", 7) || !strncmp(name, "__gcov", 6);
 }
 
 int loom__test_abi_exports(struct loom__trial *t)
@@ -87,16 +82,14 @@ int loom__test_abi_exports(struct loom__trial *t)
 	int verdict = read_file(t, &f);
 	const Elf64_Shdr *s = verdict ? NULL : section(&f, SHT_DYNSYM);
 	for (size_t i = 0; s && !verdict && i < s->sh_size / sizeof(Elf64_Sym); i++) {
-		const Elf64_Sym *symbol =
-		    (const Elf64_Sym *)(const void *)(f.at + s->sh_offset) + i;
+		const Elf64_Sym *symbol = (const Elf64_Sym *)(const void *)(f.at + s->sh_offset) + i;
 		const char *name = string(&f, s, symbol->st_name);
-		if (symbol->st_shndx != SHN_UNDEF && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL &&
-		    *name && strcmp(name, "loom_plugin_entry") && !is_foreign(name))
-			verdict =
-			    loom__fault(t,
-					"it exports '%s' in addition to loom_plugin_entry; compile with "
-					"-fvisibility=hidden",
-					name);
+		if (symbol->st_shndx != SHN_UNDEF && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL && *name &&
+		    strcmp(name, "loom_plugin_entry") && !is_foreign(name))
+			verdict = loom__fault(t,
+					      "it exports '%s' in addition to loom_plugin_entry; compile with "
+					      "-fvisibility=hidden",
+					      name);
 	}
 	free(f.at);
 	return verdict;
@@ -111,8 +104,7 @@ int loom__test_abi_links(struct loom__trial *t)
 		const Elf64_Dyn *d = (const Elf64_Dyn *)(const void *)(f.at + s->sh_offset) + i;
 		const char *name = d->d_tag == DT_NEEDED ? string(&f, s, d->d_un.d_val) : "";
 		if (strstr(name, "gpuloom"))
-			verdict = loom__fault(
-			    t, "it is linked to %s; the host table is all that it needs", name);
+			verdict = loom__fault(t, "it is linked to %s; the host table is all that it needs", name);
 	}
 	free(f.at);
 	return verdict;
@@ -166,8 +158,7 @@ int loom__test_abi_entry_pure(struct loom__trial *t)
 	if (differs)
 		return loom__fault(t, "loading and describing it has side effects: %s", differs);
 	if (p != again || memcmp(&copy, again, sizeof(copy) < p->size ? sizeof(copy) : p->size))
-		return loom__fault(
-		    t, "loom_plugin_entry() does not always return the same descriptor");
+		return loom__fault(t, "loom_plugin_entry() does not always return the same descriptor");
 	return 0;
 }
 
@@ -178,18 +169,16 @@ static int check_row(struct loom__trial *t, const struct loom_opt *row)
 	size_t n = strlen(row->help);
 	for (const struct loom_opt *o = t->plugin->opts; o < row; o++)
 		if (o->offset < row->offset + row->size && row->offset < o->offset + o->size)
-			return loom__fault(t, "the options '%s' and '%s' share a field", o->name,
-					   row->name);
+			return loom__fault(t, "the options '%s' and '%s' share a field", o->name, row->name);
 	if (row->offset % row->size)
 		return loom__fault(t, "the field of option '%s' is not aligned", row->name);
 	if (n < 5 || strchr(row->help, '\n'))
-		return loom__fault(t, "the help of option '%s' is not a sentence on one line",
-				   row->name);
+		return loom__fault(t, "the help of option '%s' is not a sentence on one line", row->name);
 	for (size_t i = 0; row->type == LOOM_OPT_ENUM && row->choices[i]; i++)
 		for (size_t j = 0; j < i; j++)
 			if (loom__same(row->choices[i], row->choices[j]))
-				return loom__fault(t, "option '%s' has the choice '%s' twice",
-						   row->name, row->choices[i]);
+				return loom__fault(t, "option '%s' has the choice '%s' twice", row->name,
+						   row->choices[i]);
 	return 0;
 }
 

@@ -111,8 +111,8 @@ int loom__test_device_shape(struct loom__trial *t)
 		return loom__fault(t, "it runs functions of this process, but its shape is no CPU's");
 	if (s->flags & LOOM_SHAPE_KEEPS && !LOOM_EXTENSION_OF(b.ops, kept))
 		return loom__fault(t, "shape() sets LOOM_SHAPE_KEEPS, but it lacks the extension kept");
-	if (b.ops->shape(b.self[0], &again, &b.err) || again.workers != s->workers ||
-	    again.lanes != s->lanes || again.kind != s->kind || again.local_bytes != s->local_bytes)
+	if (b.ops->shape(b.self[0], &again, &b.err) || again.workers != s->workers || again.lanes != s->lanes ||
+	    again.kind != s->kind || again.local_bytes != s->local_bytes)
 		return loom__fault(t, "shape() gives another answer in a second call");
 	loom__drive_close(&b);
 	return 0;
@@ -130,14 +130,13 @@ static int try_memory(struct loom__drive *b, uint64_t bytes)
 	if ((uintptr_t)m.host & 4095)
 		return loom__fault(t, "mem_alloc() gives memory that is not page-aligned");
 	if (m.bytes < bytes)
-		return loom__fault(t, "mem_alloc() gives %llu of %llu bytes",
-				   (unsigned long long)m.bytes, (unsigned long long)bytes);
+		return loom__fault(t, "mem_alloc() gives %llu of %llu bytes", (unsigned long long)m.bytes,
+				   (unsigned long long)bytes);
 	const unsigned char *at = m.host;
 	for (uint64_t i = 0; i < bytes; i++)
 		if (at[i])
-			return loom__fault(
-			    t, "mem_alloc() gives memory that is not zeroed (byte %llu of %llu)",
-			    (unsigned long long)i, (unsigned long long)bytes);
+			return loom__fault(t, "mem_alloc() gives memory that is not zeroed (byte %llu of %llu)",
+					   (unsigned long long)i, (unsigned long long)bytes);
 	memset(m.host, 0xa5, bytes);
 	for (uint32_t i = 1; i < b->n; i++)
 		LOOM__TRY(loom__bench_must(b, "mem_map()", b->ops->mem_map(b->self[i], &m, &b->err)));
@@ -195,8 +194,7 @@ static void note(struct loom_ctx *c)
 	    c->own[LOOM_SCHED] == loom_public(c, LOOM_SCHED, c->worker),
 	    c->own[LOOM_TERM] == NULL,
 	    c->global[LOOM_TERM] == NULL,
-	    local && c->local[LOOM_SCHED] && !((uintptr_t)c->local[LOOM_SCHED] & 63) &&
-		!((uintptr_t)local & 63),
+	    local && c->local[LOOM_SCHED] && !((uintptr_t)c->local[LOOM_SCHED] & 63) && !((uintptr_t)local & 63),
 	    1,
 	    c->random != 0,
 	    c->ctl == loom_at(c, LOOM__DRIVE_REF(ctl)),
@@ -229,12 +227,10 @@ static int check_sample(struct loom__drive *b, uint32_t n, uint64_t go, uint64_t
 			const struct loom__bench_row *row = &loom__bench_board(b)->row[w];
 			uint64_t expect = (uint64_t)(n + 1) * b->shape[d].lanes;
 			if (row->runs != expect)
-				return loom__fault(
-				    t,
-				    "after sample %u, %llu lanes of worker %u have run in all, "
-				    "where %llu should",
-				    n, (unsigned long long)row->runs, w,
-				    (unsigned long long)expect);
+				return loom__fault(t,
+						   "after sample %u, %llu lanes of worker %u have run in all, "
+						   "where %llu should",
+						   n, (unsigned long long)row->runs, w, (unsigned long long)expect);
 			if (row->bad)
 				return loom__fault(t, "the context of worker %u is wrong: %s", w,
 						   ctx_checks[row->bad - 1]);
@@ -248,8 +244,7 @@ static int check_sample(struct loom__drive *b, uint32_t n, uint64_t go, uint64_t
 	if (end < go || end > now)
 		return loom__fault(t, "wait() gives an end outside of the sample");
 	if (last && (end > last + LOOM__SECOND || last > now))
-		return loom__fault(
-		    t, "wait() and the counters disagree about when the last worker ended");
+		return loom__fault(t, "wait() and the counters disagree about when the last worker ended");
 	return 0;
 }
 
@@ -311,8 +306,7 @@ int loom__test_device_samples(struct loom__trial *t)
 			code = loom__drive_sample(&b, n, &end);
 		LOOM__TRY(loom__bench_must(&b, "a second launch", code));
 		if (loom__bench_board(&b)->row[0].random != random)
-			return loom__fault(
-			    t, "loom_random() is not reproduced by the same seed and sample");
+			return loom__fault(t, "loom_random() is not reproduced by the same seed and sample");
 		LOOM__TRY(retired(&b));
 	}
 	return 0;
@@ -374,14 +368,14 @@ int loom__test_device_instances(struct loom__trial *t)
 			LOOM__TRY(check_repeat(&b));
 		int ended = loom__drive_retire(&b, 5 * LOOM__SECOND);
 		LOOM__TRY(loom__bench_must(&b, "the coherence probe on two instances", code ? code : ended));
-		if (b.shared->probe.reached != LOOM_PROBE_ROUNDS ||
-		    b.shared->probe.sum != 2ull * LOOM_PROBE_ADDS || b.shared->probe.swaps != 2 * LOOM_PROBE_ADDS)
-			return loom__fault(
-			    t,
-			    "atomics of two instances are not coherent: %u of %u rounds, %llu "
-			    "of %llu additions, %u compare-and-swaps",
-			    b.shared->probe.reached, LOOM_PROBE_ROUNDS,
-			    (unsigned long long)b.shared->probe.sum, 2ull * LOOM_PROBE_ADDS, b.shared->probe.swaps);
+		if (b.shared->probe.reached != LOOM_PROBE_ROUNDS || b.shared->probe.sum != 2ull * LOOM_PROBE_ADDS ||
+		    b.shared->probe.swaps != 2 * LOOM_PROBE_ADDS)
+			return loom__fault(t,
+					   "atomics of two instances are not coherent: %u of %u rounds, %llu "
+					   "of %llu additions, %u compare-and-swaps",
+					   b.shared->probe.reached, LOOM_PROBE_ROUNDS,
+					   (unsigned long long)b.shared->probe.sum, 2ull * LOOM_PROBE_ADDS,
+					   b.shared->probe.swaps);
 		if (ours)
 			LOOM__TRY(samples(&b, 3));
 		loom__drive_close(&b);
@@ -480,9 +474,8 @@ static int check_lanes(struct loom__drive *b, uint32_t samples_done)
 			    "loom_barrier_lanes() does not synchronise the lanes of worker %u: %llu wrong values", w,
 			    (unsigned long long)row->wrong);
 		if (row->runs != (uint64_t)samples_done * b->shape[0].lanes)
-			return loom__fault(
-			    trial_of(b), "%llu lanes of worker %u ran in %u samples, with %u lanes",
-			    (unsigned long long)row->runs, w, samples_done, b->shape[0].lanes);
+			return loom__fault(trial_of(b), "%llu lanes of worker %u ran in %u samples, with %u lanes",
+					   (unsigned long long)row->runs, w, samples_done, b->shape[0].lanes);
 	}
 	return 0;
 }
@@ -591,8 +584,7 @@ static int start(struct loom__drive *b)
 	if (!code)
 		code = loom__drive_go(b, 0);
 	LOOM__TRY(loom__bench_must(b, "launch(), ready() and go()", code));
-	return all_entered(b) ? 0
-			      : loom__fault(trial_of(b), "not all workers enter a sample within a second");
+	return all_entered(b) ? 0 : loom__fault(trial_of(b), "not all workers enter a sample within a second");
 }
 
 static void *call_wake(void *arg)
@@ -617,8 +609,9 @@ static int check_wake(struct loom__drive *b)
 	pthread_join(thread, NULL);
 	if (code == LOOM_EAGAIN && took < 4 * LOOM__SECOND)
 		return 0;
-	return loom__fault(trial_of(b), "wait() returns %d after %.1f s although wake() was called, which ends it with "
-				 "LOOM_EAGAIN",
+	return loom__fault(trial_of(b),
+			   "wait() returns %d after %.1f s although wake() was called, which ends it with "
+			   "LOOM_EAGAIN",
 			   code, (double)took / 1e9);
 }
 
@@ -634,10 +627,8 @@ int loom__test_device_wait(struct loom__trial *t)
 		int code = b.ops->wait(b.self[0], LOOM__SECOND / 50, &end, &b.err);
 		uint64_t took = loom__now_ns() - begin;
 		if (code != LOOM_EAGAIN)
-			return loom__fault(
-			    t,
-			    "wait() returns %d while workers are at work, where LOOM_EAGAIN is due",
-			    code);
+			return loom__fault(t, "wait() returns %d while workers are at work, where LOOM_EAGAIN is due",
+					   code);
 		if (took > 2 * LOOM__SECOND)
 			return loom__fault(t, "wait() of 20 ms takes %.1f s", (double)took / 1e9);
 		LOOM__TRY(check_wake(&b));
@@ -691,8 +682,7 @@ static int retire_soon(struct loom__drive *b, int point)
 
 static int ways_out(struct loom__trial *t, const char *const *set, int rounds)
 {
-	static const char *const point[] = {"after launch()", "after ready()", "in mid-sample",
-					    "after a sample"};
+	static const char *const point[] = {"after launch()", "after ready()", "in mid-sample", "after a sample"};
 	struct loom__footprint before;
 	struct loom__drive b;
 	LOOM__TRY(open_with(&b, t, 1, set, until_stopped));
@@ -749,8 +739,7 @@ int loom__test_device_death(struct loom__trial *t)
 				   "LOOM_EDIED is due",
 				   code);
 	if (!b.err.text[0])
-		return loom__fault(t,
-				   "wait() returns LOOM_EDIED without a sentence that names what died");
+		return loom__fault(t, "wait() returns LOOM_EDIED without a sentence that names what died");
 	__atomic_store_n(&b.shared->ctl.stop, 1u, __ATOMIC_RELAXED);
 	LOOM__TRY(loom__bench_must(&b, "retire() of a dead process", loom__drive_retire(&b, 5 * LOOM__SECOND)));
 	if (waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD)
@@ -773,8 +762,8 @@ int loom__test_device_fuzz(struct loom__trial *t)
 		const char *isolation = loom__one_in(&chance, 4) ? "process" : "thread";
 		const char *const set[] = {"workers", workers, "lanes", lane, "isolation", isolation, NULL};
 		uint32_t n = 1 + (uint32_t)loom__draw_below(&chance, 3);
-		loom__say_case(t, seed, "%u devices, workers = %s, lanes = %s, isolation = %s", n,
-			       workers, lane, set[5]);
+		loom__say_case(t, seed, "%u devices, workers = %s, lanes = %s, isolation = %s", n, workers, lane,
+			       set[5]);
 		LOOM__TRY(run_some(t, n, set, (uint32_t)loom__draw_below(&chance, 5)));
 	}
 	return 0;

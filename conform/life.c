@@ -35,8 +35,7 @@ static int rounds(struct loom__trial *t, int n)
 		LOOM__TRY(loom__instance_must(t, &self));
 		loom__instance_destroy(t, self);
 		if (t->host.live)
-			return loom__fault(t,
-					   "destroy() leaves %llu blocks of host->alloc() behind",
+			return loom__fault(t, "destroy() leaves %llu blocks of host->alloc() behind",
 					   (unsigned long long)t->host.live);
 	}
 	return 0;
@@ -48,11 +47,9 @@ int loom__test_life_create_destroy(struct loom__trial *t)
 	LOOM__TRY(rounds(t, 10));
 	loom__footprint_take(&before);
 	int n = 0; /* Instances that take long to create, such as a network endpoint, are created less often. */
-	for (uint64_t end = loom__now_ns() + 2 * LOOM__SECOND;
-	     n < 100 && (n < 20 || loom__now_ns() < end); n++)
+	for (uint64_t end = loom__now_ns() + 2 * LOOM__SECOND; n < 100 && (n < 20 || loom__now_ns() < end); n++)
 		LOOM__TRY(rounds(t, 1));
-	return loom__judge_footprint(t, &before, (size_t)n,
-				     "after repeated create() and destroy()");
+	return loom__judge_footprint(t, &before, (size_t)n, "after repeated create() and destroy()");
 }
 
 int loom__test_life_two_instances(struct loom__trial *t)
@@ -62,8 +59,7 @@ int loom__test_life_two_instances(struct loom__trial *t)
 	uint64_t one = t->host.live;
 	LOOM__TRY(loom__instance_must(t, &b));
 	if (a == b && one) /* an instance without memory may be a constant */
-		return loom__fault(t,
-				   "two instances are one: create() gives the same address twice");
+		return loom__fault(t, "two instances are one: create() gives the same address twice");
 	loom__instance_destroy(t, a);
 	if (t->host.live != one)
 		return t->host.live > one
@@ -97,10 +93,8 @@ int loom__test_life_quiet(struct loom__trial *t)
 	if (verdict)
 		return verdict;
 	if (n)
-		return loom__fault(
-		    t, "it prints '%s'; standard output belongs to data: use host->log()", printed);
-	return differs ? loom__fault(t, "create() and destroy() have side effects: %s", differs)
-		       : 0;
+		return loom__fault(t, "it prints '%s'; standard output belongs to data: use host->log()", printed);
+	return differs ? loom__fault(t, "create() and destroy() have side effects: %s", differs) : 0;
 }
 
 /* The core owns filled options, so the plug-in must not change them. */

@@ -48,9 +48,8 @@ static void go_on(struct scene *s)
 	s->load.waiting = 0;
 	for (int i = 0; i < TENANTS; i++) {
 		s->queue[i].waiting = loom__draw_below(&s->chance, 200);
-		s->queue[i].oldest_ns = s->queue[i].waiting
-					    ? s->load.now_ns - loom__draw_below(&s->chance, 5000000)
-					    : 0;
+		s->queue[i].oldest_ns =
+		    s->queue[i].waiting ? s->load.now_ns - loom__draw_below(&s->chance, 5000000) : 0;
 		s->load.waiting += s->queue[i].waiting;
 	}
 }
@@ -86,32 +85,26 @@ static int check_interrupt(struct loom__trial *t, void *self, struct scene *s)
 	if (!m.count)
 		return loom__fault(t, "interrupt() sets an interrupt at 0 requests");
 	if (m.count < was.count && m.window_ns <= was.window_ns)
-		return loom__fault(
-		    t,
-		    "interrupt() makes interrupts more frequent than the policies before it: at %u "
-		    "requests, where it was %u",
-		    m.count, was.count);
+		return loom__fault(t,
+				   "interrupt() makes interrupts more frequent than the policies before it: at %u "
+				   "requests, where it was %u",
+				   m.count, was.count);
 	if (m.window_ns > 60 * LOOM__SECOND)
-		return loom__fault(t, "interrupt() lets requests wait for %.0f s",
-				   (double)m.window_ns / 1e9);
+		return loom__fault(t, "interrupt() lets requests wait for %.0f s", (double)m.window_ns / 1e9);
 	return 0;
 }
 
 static int check_steer(struct loom__trial *t, void *self, struct scene *s)
 {
 	const uint64_t all = (1u << VECTORS) - 1;
-	uint64_t was = loom__one_in(&s->chance, 2) ? all : 1 + loom__draw_below(&s->chance, all),
-		 now = was;
+	uint64_t was = loom__one_in(&s->chance, 2) ? all : 1 + loom__draw_below(&s->chance, all), now = was;
 	if (!LOOM_HAS(ops(t), steer))
 		return 0;
 	ops(t)->steer(self, &s->load, &now);
 	if (now & ~was)
-		return loom__fault(
-		    t,
-		    "steer() adds cores that the policies before it had taken out: %#llx of %#llx",
-		    (unsigned long long)now, (unsigned long long)was);
-	if (!now &&
-	    was == all) /* two policies may exclude each other's choice; a single one must not */
+		return loom__fault(t, "steer() adds cores that the policies before it had taken out: %#llx of %#llx",
+				   (unsigned long long)now, (unsigned long long)was);
+	if (!now && was == all) /* two policies may exclude each other's choice; a single one must not */
 		return loom__fault(t, "steer() leaves none of all cores to serve");
 	return 0;
 }
@@ -120,8 +113,7 @@ static int check_admit(struct loom__trial *t, void *self, struct scene *s, int p
 {
 	uint32_t tenant = (uint32_t)loom__draw_below(&s->chance, TENANTS);
 	s->queue[tenant].waiting += !s->queue[tenant].waiting;
-	struct loom_qos_round turn = {.tenant = tenant,
-				     .requests = 1 + (uint32_t)loom__draw_below(&s->chance, 64)};
+	struct loom_qos_round turn = {.tenant = tenant, .requests = 1 + (uint32_t)loom__draw_below(&s->chance, 64)};
 	const struct loom_qos_round was = turn;
 	uint64_t begin = loom__now_ns();
 	if (LOOM_HAS(ops(t), admit))
@@ -132,15 +124,13 @@ static int check_admit(struct loom__trial *t, void *self, struct scene *s, int p
 	if (took > 0.5)
 		return loom__fault(t, "admit() blocks for %.1f s", took);
 	if (turn.requests > was.requests)
-		return loom__fault(
-		    t, "admit() allows %u requests, where the policies before it left %u",
-		    turn.requests, was.requests);
+		return loom__fault(t, "admit() allows %u requests, where the policies before it left %u", turn.requests,
+				   was.requests);
 	if (turn.tenant >= TENANTS)
 		return loom__fault(t, "admit() chooses tenant %u of %d", turn.tenant, TENANTS);
 	if (!turn.requests && turn.retry_ns <= s->load.now_ns)
 		return loom__fault(
-		    t,
-		    "admit() serves no tenant, and sets no time in the future to retry: the path would spin");
+		    t, "admit() serves no tenant, and sets no time in the future to retry: the path would spin");
 	if (!turn.requests && !patient && turn.retry_ns - s->load.now_ns > 60 * LOOM__SECOND)
 		return loom__fault(t, "admit() serves no tenant for %.0f s",
 				   (double)(turn.retry_ns - s->load.now_ns) / 1e9);
@@ -164,8 +154,7 @@ static int decide(struct loom__trial *t, const void *opts, uint64_t seed)
 	void *self;
 	int code = loom__instance_create(t, opts, &self, &err);
 	if (code)
-		return opts == t->opts ? loom__skip(t, "%s", err.text)
-				       : loom__judge_error(t, "create()", code, &err);
+		return opts == t->opts ? loom__skip(t, "%s", err.text) : loom__judge_error(t, "create()", code, &err);
 	set(&s, seed);
 	int verdict = check_path(t, self);
 	for (int n = 0; n < 2000 && !verdict; n++) {
@@ -174,13 +163,11 @@ static int decide(struct loom__trial *t, const void *opts, uint64_t seed)
 		if (!verdict)
 			verdict = check_steer(t, self, &s);
 		if (!verdict)
-			verdict = check_admit(
-			    t, self, &s, opts != t->opts); /* random options may limit the share to 0.01% */
+			verdict =
+			    check_admit(t, self, &s, opts != t->opts); /* random options may limit the share to 0.01% */
 	}
-	if (!verdict && LOOM_HAS(ops(t), admit) && LOOM_HAS(ops(t), account) && !s.load.served &&
-	    opts == t->opts)
-		verdict =
-		    loom__fault(t, "admit() allows no request in 2000 turns");
+	if (!verdict && LOOM_HAS(ops(t), admit) && LOOM_HAS(ops(t), account) && !s.load.served && opts == t->opts)
+		verdict = loom__fault(t, "admit() allows no request in 2000 turns");
 	loom__instance_destroy(t, self);
 	return verdict;
 }
@@ -262,8 +249,7 @@ static int lead(void *arg, void *self, const struct loom_layout *layout, struct 
 	const struct loom_plugin *p = arg;
 	const struct loom_qos_ops *o = p->ops;
 	const struct loom_qos_stage me = {.ops = o, .self = self, .name = p->name};
-	struct loom_tenant one = {
-	    .name = "test", .count = layout->workers, .outstanding = OUTSTANDING, .weight = 1};
+	struct loom_tenant one = {.name = "test", .count = layout->workers, .outstanding = OUTSTANDING, .weight = 1};
 	int code = o->lead(self, &me, 1, err);
 	return code ? code : o->tenants(self, layout, &one, 1, err);
 }
@@ -284,8 +270,7 @@ int loom__test_qos_serve(struct loom__trial *t)
 	for (int n = 0; n < 2; n++) {
 		struct state *k = loom__rig_block(&r, LOOM_WORKLOAD);
 		*k = (struct state){.trial = (uint64_t)(uintptr_t)t, .requests = t->rough ? 40 : 200};
-		LOOM__TRY(loom__stand_run(&r, ask_body, 30 * LOOM__SECOND,
-					  "not all requests were served within 30 s"));
+		LOOM__TRY(loom__stand_run(&r, ask_body, 30 * LOOM__SECOND, "not all requests were served within 30 s"));
 		if (k->served < WORKERS * k->requests)
 			return loom__fault(t, "%llu of %llu requests were served", (unsigned long long)k->served,
 					   (unsigned long long)(WORKERS * k->requests));

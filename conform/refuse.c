@@ -24,16 +24,10 @@ static int go(struct loom__trial *t, const void *opts, const char **where, struc
 		return code;
 	if (is_policy(t) && t->plugin->kind != LOOM_WORKLOAD && t->plugin->kind != LOOM_SYNC) {
 		const struct loom_policy_ops *ops = t->plugin->ops;
-		struct loom_device_shape shape = {.name = "test:0",
-						  .workers = 4,
-						  .lanes = 1,
-						  .numa_node = -1,
-						  .kind = LOOM_ON_CPU};
-		struct loom_layout layout = {.size = sizeof(layout),
-					     .devices = 1,
-					     .workers = 4,
-					     .device = &shape,
-					     .seed = 1};
+		struct loom_device_shape shape = {
+		    .name = "test:0", .workers = 4, .lanes = 1, .numa_node = -1, .kind = LOOM_ON_CPU};
+		struct loom_layout layout = {
+		    .size = sizeof(layout), .devices = 1, .workers = 4, .device = &shape, .seed = 1};
 		struct loom_need need = {.size = sizeof(need)};
 		*where = "need()";
 		code = ops->need(self, &layout, &need, err);
@@ -57,18 +51,15 @@ int loom__test_life_out_of_memory(struct loom__trial *t)
 		int refused = t->host.refused != 0;
 		loom__rig_host_refuse(&t->host, 0);
 		if (t->host.live)
-			return loom__fault(t,
-					   "when host->alloc() fails, %s leaves %llu blocks behind",
-					   where, (unsigned long long)t->host.live);
+			return loom__fault(t, "when host->alloc() fails, %s leaves %llu blocks behind", where,
+					   (unsigned long long)t->host.live);
 		if (!refused)
 			break;
 		if (code)
 			LOOM__TRY(loom__judge_error(t, where, code, &err));
 		if (code && code != LOOM_ENOMEM)
-			return loom__fault(
-			    t,
-			    "when host->alloc() fails, %s returns %d (%s) in place of LOOM_ENOMEM",
-			    where, code, loom_strerror(code));
+			return loom__fault(t, "when host->alloc() fails, %s returns %d (%s) in place of LOOM_ENOMEM",
+					   where, code, loom_strerror(code));
 	}
 	return 0;
 }
@@ -79,8 +70,7 @@ static int try_options(struct loom__trial *t, const struct loom__settings *s)
 	struct loom_error err;
 	int code = go(t, s->opts, &where, &err);
 	if (t->host.live)
-		return loom__fault(t, "%s leaves %llu blocks behind", where,
-				   (unsigned long long)t->host.live);
+		return loom__fault(t, "%s leaves %llu blocks behind", where, (unsigned long long)t->host.live);
 	return code ? loom__judge_error(t, where, code, &err) : 0;
 }
 
@@ -108,19 +98,16 @@ static int try_beyond(struct loom__trial *t, const struct loom_opt *row)
 		return 0;
 	if (loom__settings_create(t, &s))
 		return loom__skip(t, "out of memory");
-	snprintf(text, sizeof(text), "%.0f%s", max + 1,
-		 row->type == LOOM_OPT_TIME ? "ns" : "");
+	snprintf(text, sizeof(text), "%.0f%s", max + 1, row->type == LOOM_OPT_TIME ? "ns" : "");
 	int code = loom__settings_put(t, &s, row, text);
 	loom__settings_free(&s);
-	return code ? 0
-		    : loom__fault(t, "option '%s' takes %s, beyond its bounds", row->name, text);
+	return code ? 0 : loom__fault(t, "option '%s' takes %s, beyond its bounds", row->name, text);
 }
 
 /* True for options whose largest job may fill a disk before the workload rejects it. */
 static int makes_huge_jobs(const struct loom__trial *t, const struct loom_opt *row, unsigned edge)
 {
-	return t->plugin->kind == LOOM_WORKLOAD && row->type != LOOM_OPT_BOOL &&
-	       row->type != LOOM_OPT_ENUM && edge % 2;
+	return t->plugin->kind == LOOM_WORKLOAD && row->type != LOOM_OPT_BOOL && row->type != LOOM_OPT_ENUM && edge % 2;
 }
 
 int loom__test_life_option_edges(struct loom__trial *t)

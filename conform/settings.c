@@ -37,18 +37,16 @@ const struct loom_opt *loom__row(const struct loom_plugin *p, const char *name)
 
 static int is_text(const struct loom_opt *row)
 {
-	return row->type == LOOM_OPT_STR || row->type == LOOM_OPT_PATH ||
-	       row->type == LOOM_OPT_CPUS;
+	return row->type == LOOM_OPT_STR || row->type == LOOM_OPT_PATH || row->type == LOOM_OPT_CPUS;
 }
 
-int loom__settings_put(const struct loom__trial *t, struct loom__settings *s,
-		       const struct loom_opt *row, const char *text)
+int loom__settings_put(const struct loom__trial *t, struct loom__settings *s, const struct loom_opt *row,
+		       const char *text)
 {
 	struct loom_error err;
 	(void)t;
 	char *copy = strdup(text); /* Never freed, because plug-ins may keep the pointer until destroy(). */
-	int code =
-	    copy ? loom__value_parse(row, copy, (char *)s->opts + row->offset, &err) : LOOM_ENOMEM;
+	int code = copy ? loom__value_parse(row, copy, (char *)s->opts + row->offset, &err) : LOOM_ENOMEM;
 	if (code || !is_text(row))
 		free(copy);
 	if (!code)
@@ -56,8 +54,7 @@ int loom__settings_put(const struct loom__trial *t, struct loom__settings *s,
 	return code;
 }
 
-int loom__settings_name(const struct loom__trial *t, struct loom__settings *s, const char *name,
-			const char *text)
+int loom__settings_name(const struct loom__trial *t, struct loom__settings *s, const char *name, const char *text)
 {
 	const struct loom_opt *row = loom__row(t->plugin, name);
 	return row ? loom__settings_put(t, s, row, text) : LOOM_ENOENT;
@@ -132,8 +129,7 @@ int loom__row_edge(const struct loom_opt *row, unsigned n, char *text, size_t ro
 	return 1;
 }
 
-int loom__row_random(const struct loom_opt *row, struct loom__chance *chance, char *text,
-		     size_t room)
+int loom__row_random(const struct loom_opt *row, struct loom__chance *chance, char *text, size_t room)
 {
 	double min, max, v;
 	unsigned n = 0;
@@ -160,8 +156,7 @@ int loom__row_random(const struct loom_opt *row, struct loom__chance *chance, ch
 	return 1;
 }
 
-void loom__settings_random(const struct loom__trial *t, struct loom__settings *s,
-			   struct loom__chance *chance)
+void loom__settings_random(const struct loom__trial *t, struct loom__settings *s, struct loom__chance *chance)
 {
 	for (const struct loom_opt *row = t->plugin->opts; row && row->name; row++) {
 		char text[64];

@@ -19,21 +19,14 @@
 
 enum { MOST_BYTES = 8192, MOST_AT_ONCE = 16 };
 
-enum mode {
-	NONE = 0,
-	IN_PLACE = 1,
-	SLOW_PRODUCERS = 2,
-	SLOW_CONSUMERS = 4,
-	AT_ONCE = 8,
-	NO_ITEMS = 16
-};
+enum mode { NONE = 0, IN_PLACE = 1, SLOW_PRODUCERS = 2, SLOW_CONSUMERS = 4, AT_ONCE = 8, NO_ITEMS = 16 };
 
 struct state {
 	uint64_t trial, rough;
 	uint32_t tags, slots, readers, mode;
 	uint32_t at_once, pad;
 	uint64_t at_ns, late_ns[64]; /* tests of delays: the time of publish() or of a wait; delays by tag */
-	uint64_t without_ns;	     /* how long the thread `consumer` was without a core before publish() */
+	uint64_t without_ns;         /* how long the thread `consumer` was without a core before publish() */
 	pid_t consumer;
 	uint64_t bytes;
 	uint64_t ended; /* workers whose wait returned `expect` */
@@ -208,13 +201,13 @@ static struct state *prepare(struct loom__rig *r, const struct traffic *f)
 {
 	struct state *k = loom__rig_block(r, LOOM_WORKLOAD);
 	*k = (struct state){.trial = (uint64_t)(uintptr_t)loom__trial_of(r),
-			   .rough = (uint64_t)loom__trial_of(r)->rough,
-			   .tags = f->tags,
-			   .slots = f->slots,
-			   .readers = f->readers,
-			   .mode = f->mode,
-			   .at_once = f->mode & AT_ONCE ? f->at_once : 1,
-			   .bytes = f->bytes};
+			    .rough = (uint64_t)loom__trial_of(r)->rough,
+			    .tags = f->tags,
+			    .slots = f->slots,
+			    .readers = f->readers,
+			    .mode = f->mode,
+			    .at_once = f->mode & AT_ONCE ? f->at_once : 1,
+			    .bytes = f->bytes};
 	return k;
 }
 
@@ -282,8 +275,8 @@ int loom__test_sync_lanes(struct loom__trial *t)
 {
 	static const uint32_t mode[] = {NONE, IN_PLACE, AT_ONCE};
 	for (uint32_t i = 0; i < 3; i++)
-		LOOM__TRY(FLOW(1, .producers = 1, .consumers = 2, .lanes = 3, .slots = 2, .readers = 2,
-			       .tags = 40, .mode = mode[i], .at_once = 2, .bytes = 333, .seed = t->seed));
+		LOOM__TRY(FLOW(1, .producers = 1, .consumers = 2, .lanes = 3, .slots = 2, .readers = 2, .tags = 40,
+			       .mode = mode[i], .at_once = 2, .bytes = 333, .seed = t->seed));
 	return 0;
 }
 
@@ -468,10 +461,8 @@ static void endless_body(struct loom_ctx *c)
 	if (code == k->expect)
 		__atomic_add_fetch(&k->ended, c->lane == 0, __ATOMIC_RELAXED);
 	else
-		fault(c,
-		      "worker %u of device %u waits without end, and its wait returns %d in place of %lld (%s)",
-		      c->worker, c->device, code, (long long)k->expect,
-		      loom_strerror((int)k->expect));
+		fault(c, "worker %u of device %u waits without end, and its wait returns %d in place of %lld (%s)",
+		      c->worker, c->device, code, (long long)k->expect, loom_strerror((int)k->expect));
 }
 
 int loom__test_sync_stop(struct loom__trial *t)

@@ -32,15 +32,14 @@ static void draw_wants(struct batch *b, uint32_t devices, struct loom__chance *c
 	b->n = 2 + devices + (uint32_t)loom__draw_below(chance, MOST - 2 - LOOM__REF_DEVICES);
 	for (uint32_t i = 0; i < b->n; i++) {
 		int32_t owner = (int32_t)loom__draw_below(chance, devices + 1) - 1;
-		b->want[i] = (struct loom_segment_want){
-		    .bytes = sizes[loom__draw_below(chance, LOOM__COUNT(sizes))],
-		    .owner = owner,
-		    .flags = loom__one_in(chance, 3)		   ? LOOM_MEMORY_HOST :
-			     owner >= 0 && loom__one_in(chance, 3) ? LOOM_MEMORY_PRIVATE :
-								     0};
+		b->want[i] =
+		    (struct loom_segment_want){.bytes = sizes[loom__draw_below(chance, LOOM__COUNT(sizes))],
+					       .owner = owner,
+					       .flags = loom__one_in(chance, 3)                 ? LOOM_MEMORY_HOST
+							: owner >= 0 && loom__one_in(chance, 3) ? LOOM_MEMORY_PRIVATE
+												: 0};
 	}
-	b->want[0] =
-	    (struct loom_segment_want){.bytes = 256, .owner = -1, .flags = LOOM_MEMORY_HOST};
+	b->want[0] = (struct loom_segment_want){.bytes = 256, .owner = -1, .flags = LOOM_MEMORY_HOST};
 }
 
 static int make(struct loom__trial *t, void *self, struct loom__refdevices *r, struct batch *b)
@@ -58,12 +57,10 @@ static int make(struct loom__trial *t, void *self, struct loom__refdevices *r, s
 
 static int overlap(const struct loom_segment *a, const struct loom_segment *b)
 {
-	return a->memory == b->memory && a->offset < b->offset + b->bytes &&
-	       b->offset < a->offset + a->bytes;
+	return a->memory == b->memory && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
 
-static int check_one(struct loom__trial *t, const struct loom__refdevices *r, const struct batch *b,
-		     uint32_t i)
+static int check_one(struct loom__trial *t, const struct loom__refdevices *r, const struct batch *b, uint32_t i)
 {
 	const struct loom_segment *s = &b->out[i];
 	const struct loom_segment_want *w = &b->want[i];
@@ -71,40 +68,31 @@ static int check_one(struct loom__trial *t, const struct loom__refdevices *r, co
 	if (!m)
 		return loom__fault(t, "segment %u has no memory", i);
 	if (s->bytes < w->bytes)
-		return loom__fault(t, "segment %u has %llu of %llu bytes", i,
-				   (unsigned long long)s->bytes, (unsigned long long)w->bytes);
+		return loom__fault(t, "segment %u has %llu of %llu bytes", i, (unsigned long long)s->bytes,
+				   (unsigned long long)w->bytes);
 	if (s->offset > m->bytes || s->bytes > m->bytes - s->offset)
-		return loom__fault(
-		    t, "segment %u reaches beyond its memory: offset %llu, %llu bytes of %llu", i,
-		    (unsigned long long)s->offset, (unsigned long long)s->bytes,
-		    (unsigned long long)m->bytes);
+		return loom__fault(t, "segment %u reaches beyond its memory: offset %llu, %llu bytes of %llu", i,
+				   (unsigned long long)s->offset, (unsigned long long)s->bytes,
+				   (unsigned long long)m->bytes);
 	if (s->owner != w->owner)
-		return loom__fault(t, "segment %u belongs to %d, where %d was wanted", i, s->owner,
-				   w->owner);
+		return loom__fault(t, "segment %u belongs to %d, where %d was wanted", i, s->owner, w->owner);
 	if (w->flags & LOOM_MEMORY_HOST && !m->host)
-		return loom__fault(
-		    t, "segment %u was wanted with LOOM_MEMORY_HOST, but the host cannot see it",
-		    i);
+		return loom__fault(t, "segment %u was wanted with LOOM_MEMORY_HOST, but the host cannot see it", i);
 	if (s->offset & 63 || (uintptr_t)m->host & 63)
 		return loom__fault(t, "segment %u is not aligned to 64 bytes", i);
 	if (m->device < -1 || m->device >= (int32_t)r->table.count)
-		return loom__fault(t,
-				   "the memory of segment %u has device %d, which does not exist",
-				   i, m->device);
+		return loom__fault(t, "the memory of segment %u has device %d, which does not exist", i, m->device);
 	for (uint32_t d = 0; d < r->table.count; d++) {
 		const char *view = loom__refdevice_view(r, d, m);
 		if (!view && w->flags & LOOM_MEMORY_PRIVATE && !LOOM_SEGMENT_REACHES(s, d))
 			continue;
 		if (!view)
-			return loom__fault(
-			    t, "the memory of segment %u is not mapped into device %u", i, d);
+			return loom__fault(t, "the memory of segment %u is not mapped into device %u", i, d);
 		for (uint64_t k = 0; k < s->bytes; k++)
 			if (view[s->offset + k])
-				return loom__fault(t, "segment %u is not zeroed (byte %llu)", i,
-						   (unsigned long long)k);
+				return loom__fault(t, "segment %u is not zeroed (byte %llu)", i, (unsigned long long)k);
 		for (uint32_t n = 0; n < r->device[d].maps; n++)
-			if (r->device[d].map[n].memory == m &&
-			    r->device[d].map[n].owned != (m->device == (int32_t)d))
+			if (r->device[d].map[n].memory == m && r->device[d].map[n].owned != (m->device == (int32_t)d))
 				return loom__fault(t,
 						   "the memory of segment %u is on device %u, but "
 						   "its field says device %d",
@@ -133,9 +121,7 @@ static int give_back(struct loom__trial *t, void *self, struct loom__refdevices 
 static int all_given_back(struct loom__trial *t, const struct loom__refdevices *r)
 {
 	uint32_t maps = loom__refdevices_maps(r);
-	return maps ? loom__fault(t, "release() leaves %u memories allocated or mapped on devices",
-				  maps)
-		    : 0;
+	return maps ? loom__fault(t, "release() leaves %u memories allocated or mapped on devices", maps) : 0;
 }
 
 /* ---- tests ---------------------------------------------------------------------------------- */
@@ -147,8 +133,7 @@ static int round_trip(struct loom__trial *t, uint32_t devices, uint32_t blind, u
 	struct batch b;
 	void *self;
 	LOOM__TRY(loom__instance_must(t, &self));
-	loom__say_case(t, seed, "%u devices, %s", devices,
-		       blind ? "some hide their memory" : "all visible");
+	loom__say_case(t, seed, "%u devices, %s", devices, blind ? "some hide their memory" : "all visible");
 	loom__refdevices_init(&r, t, devices, blind);
 	draw_wants(&b, devices, &chance);
 	LOOM__TRY(make_right(t, self, &r, &b));
@@ -218,10 +203,9 @@ static int fail_once(struct loom__trial *t, uint32_t d, uint32_t at, int *reache
 		r.device[d].refuse_in = at;
 	else
 		loom__rig_host_refuse(&t->host, at);
-	loom__say_case(t, t->seed,
-		       d < 3 ? "call %u of mem_alloc() or mem_map() of device %u fails"
-			     : "host->alloc() number %u fails",
-		       at, d);
+	loom__say_case(
+	    t, t->seed,
+	    d < 3 ? "call %u of mem_alloc() or mem_map() of device %u fails" : "host->alloc() number %u fails", at, d);
 	int code = ops(t)->segments(self, &r.table, b.want, b.n, b.out, &err);
 	*reached = d < 3 ? r.device[d].refused != 0 : t->host.refused != 0;
 	loom__rig_host_refuse(&t->host, 0);
@@ -270,8 +254,8 @@ static void *prober_main(void *arg)
 	return NULL;
 }
 
-static int probe(struct loom__trial *t, const struct loom__refdevices *r,
-		 const struct loom_segment *s, uint32_t a, uint32_t b)
+static int probe(struct loom__trial *t, const struct loom__refdevices *r, const struct loom_segment *s, uint32_t a,
+		 uint32_t b)
 {
 	struct loom_ctl ctl = {0};
 	struct prober p[2];
@@ -292,27 +276,23 @@ static int probe(struct loom__trial *t, const struct loom__refdevices *r,
 		first = first ? first : p[i].probe;
 	}
 	/* If the host is one of the two, it writes first. */
-	struct loom_probe *begin =
-	    s->memory->host ? (void *)((char *)s->memory->host + s->offset) : first;
+	struct loom_probe *begin = s->memory->host ? (void *)((char *)s->memory->host + s->offset) : first;
 	*begin = (struct loom_probe){.a = a, .b = b, .sum = 7};
 	if (first->a != a || first->b != b || first->sum != 7)
-		return loom__fault(
-		    t, "device %u does not see the host's writes to a segment", a);
+		return loom__fault(t, "device %u does not see the host's writes to a segment", a);
 	*begin = (struct loom_probe){.a = a, .b = b};
 	for (int i = 0; i < 2; i++)
 		if (pthread_create(&p[i].id, NULL, prober_main, &p[i]))
 			return loom__skip(t, "the machine gives no more threads");
 	uint64_t until = loom__now_ns() + 3 * LOOM__SECOND;
-	while (__atomic_load_n(&first->reached, __ATOMIC_ACQUIRE) != LOOM_PROBE_ROUNDS &&
-	       loom__now_ns() < until)
+	while (__atomic_load_n(&first->reached, __ATOMIC_ACQUIRE) != LOOM_PROBE_ROUNDS && loom__now_ns() < until)
 		sched_yield();
 	int late = __atomic_load_n(&first->reached, __ATOMIC_ACQUIRE) != LOOM_PROBE_ROUNDS;
 	__atomic_store_n(&ctl.stop, (uint32_t)late, __ATOMIC_RELAXED);
 	pthread_join(p[0].id, NULL);
 	pthread_join(p[1].id, NULL);
 	if (late)
-		return loom__fault(
-		    t, "devices %u and %u do not see each other's atomics in one segment", a, b);
+		return loom__fault(t, "devices %u and %u do not see each other's atomics in one segment", a, b);
 	if (first->sum != 2ull * LOOM_PROBE_ADDS || first->swaps != 2 * LOOM_PROBE_ADDS)
 		return loom__fault(t, "additions or compare-and-swaps of devices %u and %u in one segment are lost", a,
 				   b);
@@ -329,10 +309,9 @@ int loom__test_transport_coherence(struct loom__trial *t)
 	LOOM__TRY(loom__instance_must(t, &self));
 	loom__refdevices_init(&r, t, 3, 2);
 	for (uint32_t i = 0; i < b.n; i++)
-		b.want[i] =
-		    (struct loom_segment_want){.bytes = loom__align(sizeof(struct loom_probe), 64),
-					       .owner = i < 4 ? (int32_t)i - 1 : -1,
-					       .flags = i == 4 ? LOOM_MEMORY_HOST : 0};
+		b.want[i] = (struct loom_segment_want){.bytes = loom__align(sizeof(struct loom_probe), 64),
+						       .owner = i < 4 ? (int32_t)i - 1 : -1,
+						       .flags = i == 4 ? LOOM_MEMORY_HOST : 0};
 	LOOM__TRY(make_right(t, self, &r, &b));
 	for (uint32_t i = 0; i < b.n; i++)
 		for (uint32_t d = 0; d < 3; d++)
@@ -358,8 +337,7 @@ static void paint(const struct loom__refdevices *r, const struct batch *b, unsig
 		memset(seen_by(r, b, i, i % r->table.count), (int)(colour + i), b->out[i].bytes);
 }
 
-static int painted(struct loom__trial *t, const struct loom__refdevices *r, const struct batch *b,
-		   unsigned colour)
+static int painted(struct loom__trial *t, const struct loom__refdevices *r, const struct batch *b, unsigned colour)
 {
 	for (uint32_t i = 0; i < b->n; i++) {
 		const unsigned char *at = (const unsigned char *)seen_by(r, b, i, (i + 1) % r->table.count);

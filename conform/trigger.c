@@ -15,7 +15,7 @@ enum { BYTES = 256, BUFFERS = 8, MOST_FIRES = 400 };
 
 struct net {
 	uint64_t trial, rough;
-	uint64_t tag; /* The calls of the workers. */
+	uint64_t tag;          /* The calls of the workers. */
 	uint32_t fires, count; /* the number of fires of each worker, and the count of each fire */
 	uint32_t await_slot, absent;
 	int64_t await_count; /* wait for this many completions in the slot; 0: do not wait */
@@ -52,8 +52,8 @@ static void body(struct loom_ctx *c)
 	if (!code)
 		code = c->trigger->deliver(c);
 	if (code && !loom_stopped(c))
-		loom__fault((struct loom__trial *)(uintptr_t)n->trial,
-			    "fire() or deliver() returns %d to worker %u", code, c->worker);
+		loom__fault((struct loom__trial *)(uintptr_t)n->trial, "fire() or deliver() returns %d to worker %u",
+			    code, c->worker);
 	if (code || c->lane != 0 || !n->await_count)
 		return;
 	uint64_t until = loom__now_ns() + 5 * LOOM__SECOND;
@@ -127,8 +127,7 @@ static loom_ref buffer(const struct wire *w, int i)
 	return loom__rig_ref(&w->rig, w->net->buffer[i]);
 }
 
-static struct loom_trigger_post put(const struct wire *w, uint64_t tag, uint64_t threshold,
-				    int from, int to)
+static struct loom_trigger_post put(const struct wire *w, uint64_t tag, uint64_t threshold, int from, int to)
 {
 	return (struct loom_trigger_post){.size = sizeof(struct loom_trigger_post),
 					  .tag = tag,
@@ -152,8 +151,7 @@ static int post(struct wire *w, const struct loom_trigger_post *p, uint64_t *id)
 }
 
 /* Runs the workers, then waits until all fired operations are complete. */
-static int fire_by(struct wire *w, uint64_t tag, uint32_t fires, uint32_t count,
-		   int64_t await_count)
+static int fire_by(struct wire *w, uint64_t tag, uint32_t fires, uint32_t count, int64_t await_count)
 {
 	struct loom_error err = {0};
 	w->net->tag = tag;
@@ -165,13 +163,9 @@ static int fire_by(struct wire *w, uint64_t tag, uint32_t fires, uint32_t count,
 	if (loom__faulted(w->t))
 		return LOOM__FAILED;
 	if (late || w->net->late)
-		return loom__fault(
-		    w->t,
-		    "an operation whose counter reached its threshold is not complete after 5 s");
+		return loom__fault(w->t, "an operation whose counter reached its threshold is not complete after 5 s");
 	int code = w->ops->flush(w->self, 5 * LOOM__SECOND, &err);
-	return code ? loom__fault(w->t, "flush() returns %d (%s): %s", code, loom_strerror(code),
-				  err.text)
-		    : 0;
+	return code ? loom__fault(w->t, "flush() returns %d (%s): %s", code, loom_strerror(code), err.text) : 0;
 }
 
 static int fire(struct wire *w, uint64_t tag, uint32_t fires, int64_t await_count)
@@ -196,8 +190,8 @@ static int expect(struct wire *w, int64_t count, int target, int value, const ch
 {
 	int64_t is = completed(w);
 	if (is != count)
-		return loom__fault(w->t, "%s: %lld operations are complete, where %lld should be",
-				   when, (long long)is, (long long)count);
+		return loom__fault(w->t, "%s: %lld operations are complete, where %lld should be", when, (long long)is,
+				   (long long)count);
 	if (!holds(w, target, value))
 		return loom__fault(w->t, "%s: the target holds %#x, where %#x should be", when,
 				   w->net->buffer[target][0], (unsigned)value);

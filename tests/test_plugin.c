@@ -74,8 +74,7 @@ static char *place(const char *fixture, const char *name)
 static int one_sentence(const char *text)
 {
 	size_t n = strlen(text);
-	return n > 20 && n < sizeof(((struct loom_error *)0)->text) - 1 && !strchr(text, '\n') &&
-	       text[n - 1] != '.';
+	return n > 20 && n < sizeof(((struct loom_error *)0)->text) - 1 && !strchr(text, '\n') && text[n - 1] != '.';
 }
 
 static void refused(const char *path, enum loom_kind kind, int code, const char *words)
@@ -99,8 +98,7 @@ static unsigned left_running(void)
 	for (struct dirent *e; (e = readdir(d));) {
 		char path[300], line[1024];
 		snprintf(path, sizeof(path), "/proc/%s/cmdline", e->d_name);
-		FILE *f = atoi(e->d_name) > 0 && atoi(e->d_name) != getpid() ? fopen(path, "r")
-									     : NULL;
+		FILE *f = atoi(e->d_name) > 0 && atoi(e->d_name) != getpid() ? fopen(path, "r") : NULL;
 		size_t got = f ? fread(line, 1, sizeof(line) - 1, f) : 0;
 		if (f)
 			fclose(f);
@@ -119,31 +117,26 @@ TEST(refusals)
 		int code;
 		const char *words;
 	} bad[] = {
-		{"bad_magic", "term_magic", LOOM_EPLUGIN,
-		 "wrong magic&0x21212121&LOOM_PLUGIN_DEFINE"},
-		{"bad_major", "term_major", LOOM_EABI,
-		 "'term_major'&ABI 7&has 1;&rebuild it against"},
-		{"bad_major_late", "term_major_late", LOOM_EABI,
-		 "ABI 7&has 1;&rebuild it against"},
-		{"bad_kind", "term_kind", LOOM_EABI, "kind number 77&does not know"},
-		{"bad_size", "term_size", LOOM_EABI, "'term_size'&40 bytes&rebuild"},
-		{"bad_prefix", "sched_prefix", LOOM_EPLUGIN,
-		 "'sched_prefix'&termination&'term_'&rename"},
-		{"bad_name", "term_name", LOOM_EPLUGIN, "has no name"},
-		{"bad_print", "term_other", LOOM_EPLUGIN, "calls itself 'term_print'&rename"},
-		{"bad_op", "term_op", LOOM_EPLUGIN, "'term_op'&lacks 'init'&ops table&termination"},
-		{"bad_dev_op", "term_dev_op", LOOM_EPLUGIN, "lacks 'done'&device functions"},
-		{"bad_no_size", "term_no_size", LOOM_EPLUGIN, "ops table&begin with its size"},
-		{"bad_rows", "term_rows", LOOM_EPLUGIN, "'term_rows'&bad option row&'depth'"},
-		{"bad_width", "term_width", LOOM_EPLUGIN, "bad option row&'depth'&bytes"},
-		{"bad_lie", "term_lie", LOOM_EPLUGIN, "manifest&'term_lie'&differ in version"},
-		{"bad_null", "term_null", LOOM_EPLUGIN, "returned NULL"},
-		{"bad_none", "term_none", LOOM_EPLUGIN, "exports no loom_plugin_entry"},
-		{"bad_foreign", "term_foreign", LOOM_EPLUGIN, "comes from another file&lib"},
+	    {"bad_magic", "term_magic", LOOM_EPLUGIN, "wrong magic&0x21212121&LOOM_PLUGIN_DEFINE"},
+	    {"bad_major", "term_major", LOOM_EABI, "'term_major'&ABI 7&has 1;&rebuild it against"},
+	    {"bad_major_late", "term_major_late", LOOM_EABI, "ABI 7&has 1;&rebuild it against"},
+	    {"bad_kind", "term_kind", LOOM_EABI, "kind number 77&does not know"},
+	    {"bad_size", "term_size", LOOM_EABI, "'term_size'&40 bytes&rebuild"},
+	    {"bad_prefix", "sched_prefix", LOOM_EPLUGIN, "'sched_prefix'&termination&'term_'&rename"},
+	    {"bad_name", "term_name", LOOM_EPLUGIN, "has no name"},
+	    {"bad_print", "term_other", LOOM_EPLUGIN, "calls itself 'term_print'&rename"},
+	    {"bad_op", "term_op", LOOM_EPLUGIN, "'term_op'&lacks 'init'&ops table&termination"},
+	    {"bad_dev_op", "term_dev_op", LOOM_EPLUGIN, "lacks 'done'&device functions"},
+	    {"bad_no_size", "term_no_size", LOOM_EPLUGIN, "ops table&begin with its size"},
+	    {"bad_rows", "term_rows", LOOM_EPLUGIN, "'term_rows'&bad option row&'depth'"},
+	    {"bad_width", "term_width", LOOM_EPLUGIN, "bad option row&'depth'&bytes"},
+	    {"bad_lie", "term_lie", LOOM_EPLUGIN, "manifest&'term_lie'&differ in version"},
+	    {"bad_null", "term_null", LOOM_EPLUGIN, "returned NULL"},
+	    {"bad_none", "term_none", LOOM_EPLUGIN, "exports no loom_plugin_entry"},
+	    {"bad_foreign", "term_foreign", LOOM_EPLUGIN, "comes from another file&lib"},
 	};
 	for (size_t i = 0; i < LOOM__COUNT(bad); i++)
-		refused(place(bad[i].fixture, bad[i].name), LOOM_KIND_NONE, bad[i].code,
-			bad[i].words);
+		refused(place(bad[i].fixture, bad[i].name), LOOM_KIND_NONE, bad[i].code, bad[i].words);
 }
 
 TEST(wrong_kind)
@@ -151,8 +144,7 @@ TEST(wrong_kind)
 	refused(place("bad_print", "term_print"), LOOM_SCHED, LOOM_EINVAL,
 		"'term_print'&is a termination plug-in&scheduler is needed");
 	/* The wrong kind is also reported if the plug-in has no manifest. */
-	refused(place("bad_unmarked", "term_unmarked"), LOOM_SCHED, LOOM_EINVAL,
-		"is a termination plug-in");
+	refused(place("bad_unmarked", "term_unmarked"), LOOM_SCHED, LOOM_EINVAL, "is a termination plug-in");
 }
 
 static volatile sig_atomic_t asked_to_stop;
@@ -166,9 +158,8 @@ static void on_stop(int number)
  * must only reach the process's own handlers. */
 TEST(accepted)
 {
-	static const char *const good[][2] = {{"bad_longer", "term_longer"},
-					      {"bad_unmarked", "term_unmarked"},
-					      {"bad_doctor", "device_ill"}};
+	static const char *const good[][2] = {
+	    {"bad_longer", "term_longer"}, {"bad_unmarked", "term_unmarked"}, {"bad_doctor", "device_ill"}};
 	struct sigaction now;
 	signal(SIGTERM, on_stop);
 	setenv("LOOM_TEST_STOP", "1", 1);
@@ -191,8 +182,7 @@ TEST(accepted)
 TEST(versioned_name)
 {
 	const struct loom_plugin *p = NULL;
-	char *plain = place("bad_unmarked", "term_unmarked"),
-	     *full = in_folder("term_unmarked.so.1.2");
+	char *plain = place("bad_unmarked", "term_unmarked"), *full = in_folder("term_unmarked.so.1.2");
 	CU_ASSERT_EQUAL(rename(plain, full), 0);
 	CU_ASSERT_EQUAL(symlink(full, plain), 0);
 	CU_ASSERT_EQUAL(loom__plugin_load(plain, LOOM_TERM, &p, NULL), 0);
@@ -384,13 +374,9 @@ TEST(probe)
 	REFUSED(loom__plugin_examine(self, path, 20000, NULL, &err), LOOM_EABI, err, "ABI 7&rebuild it against");
 	CU_ASSERT_EQUAL(loom__plugin_examine(self, in_folder("absent.so"), 20000, NULL, &err), LOOM_ENOENT);
 
-	CU_ASSERT_EQUAL(
-		loom__plugin_examine(self, place("bad_print", "term_print"), 20000, &probed, &err),
-		0);
+	CU_ASSERT_EQUAL(loom__plugin_examine(self, place("bad_print", "term_print"), 20000, &probed, &err), 0);
 	CU_ASSERT_STRING_EQUAL(probed.noise, "hello from a constructor");
-	CU_ASSERT_EQUAL(loom__plugin_examine(self, place("bad_unmarked", "term_unmarked"), 20000,
-					     &probed, &err),
-			0);
+	CU_ASSERT_EQUAL(loom__plugin_examine(self, place("bad_unmarked", "term_unmarked"), 20000, &probed, &err), 0);
 	CU_ASSERT_STRING_EQUAL(probed.identity.name, "term_unmarked");
 	CU_ASSERT_EQUAL(probed.identity.kind, LOOM_TERM);
 	CU_ASSERT_STRING_EQUAL(probed.noise, "");
@@ -525,8 +511,7 @@ TEST(find)
 	CU_ASSERT_EQUAL(loom__plugin_find(&s, LOOM_TERM, "term_print", &path, &err), 0);
 	CU_ASSERT_STRING_EQUAL(path, in_folder("term_print.so"));
 	free(path);
-	CU_ASSERT_EQUAL(
-		loom__plugin_find(&none, LOOM_TERM, in_folder("term_abort.so"), &path, &err), 0);
+	CU_ASSERT_EQUAL(loom__plugin_find(&none, LOOM_TERM, in_folder("term_abort.so"), &path, &err), 0);
 	free(path);
 	REFUSED(loom__plugin_find(&s, LOOM_TERM, "pritn", &path, &err), LOOM_ENOENT, err,
 		"no termination plug-in 'pritn'&did you mean 'print'?&abort, print");
@@ -549,13 +534,13 @@ struct opts {
 };
 static const char *const ways[] = {"fast", "slow|careful", NULL};
 static const struct loom_opt rows[] = {
-	LOOM_OPT(struct opts, bytes, LOOM_OPT_SIZE, "64KiB", "Bytes.", .min = 4096, .max = 1 << 30),
-	LOOM_OPT(struct opts, delay, LOOM_OPT_TIME, "10us", "Delay.", .min = 500, .max = 2e9),
-	LOOM_OPT(struct opts, share, LOOM_OPT_SHARE, "5%", "Share.", .from = 0.01, .to = 0.5),
-	LOOM_OPT(struct opts, depth, LOOM_OPT_U32, "8", "Depth <of> a | b.", .min = 1, .max = 1e19),
-	LOOM_OPT(struct opts, how, LOOM_OPT_ENUM, "fast", "How.", .choices = ways),
-	LOOM_OPT(struct opts, file, LOOM_OPT_PATH, NULL, "File.", .flags = LOOM_OPT_REQUIRED),
-	{0},
+    LOOM_OPT(struct opts, bytes, LOOM_OPT_SIZE, "64KiB", "Bytes.", .min = 4096, .max = 1 << 30),
+    LOOM_OPT(struct opts, delay, LOOM_OPT_TIME, "10us", "Delay.", .min = 500, .max = 2e9),
+    LOOM_OPT(struct opts, share, LOOM_OPT_SHARE, "5%", "Share.", .from = 0.01, .to = 0.5),
+    LOOM_OPT(struct opts, depth, LOOM_OPT_U32, "8", "Depth <of> a | b.", .min = 1, .max = 1e19),
+    LOOM_OPT(struct opts, how, LOOM_OPT_ENUM, "fast", "How.", .choices = ways),
+    LOOM_OPT(struct opts, file, LOOM_OPT_PATH, NULL, "File.", .flags = LOOM_OPT_REQUIRED),
+    {0},
 };
 static const char source[] = "text for a compiler";
 static const struct loom_term_dev dev_table = {.size = sizeof(dev_table)};
@@ -579,8 +564,7 @@ TEST(describe_text)
 	struct loom__text t = {0};
 	loom__describe_text(&demo, "/x/term_demo.so", 0, &t);
 	CU_ASSERT(test_says(t.at, "termination.demo 2.1.0&for a ?test&/x/term_demo.so&CPU and GPU"));
-	CU_ASSERT(
-		test_says(t.at, "4KiB..1GiB&500ns..2s&1%..50%&1 or more&fast|slow|careful&(required)"));
+	CU_ASSERT(test_says(t.at, "4KiB..1GiB&500ns..2s&1%..50%&1 or more&fast|slow|careful&(required)"));
 	CU_ASSERT(test_says(t.at, "[termination]\nuse = demo\n[termination.demo]\nbytes = 64KiB\n"));
 	CU_ASSERT_PTR_NULL(strchr(t.at, '\033'));
 	loom__text_free(&t);
@@ -590,11 +574,10 @@ TEST(describe_markdown)
 {
 	struct loom__text t = {0};
 	loom__describe_markdown(&demo, &t);
-	CU_ASSERT(test_says(
-		t.at,
-		"### termination.demo\n&`term_demo.so`&| `depth` | integer | `8` | 1 or more"));
+	CU_ASSERT(test_says(t.at, "### termination.demo\n&`term_demo.so`&| `depth` | integer | `8` | 1 or more"));
 	CU_ASSERT(test_says(t.at, "Depth &lt;of> a \\| b.&slow\\|careful"));
-	CU_ASSERT_PTR_NULL(strchr(t.at, '/')); /* documents are generated from this text, so it must not contain paths */
+	CU_ASSERT_PTR_NULL(
+	    strchr(t.at, '/')); /* documents are generated from this text, so it must not contain paths */
 	loom__text_free(&t);
 }
 
@@ -617,8 +600,7 @@ TEST(describe_json)
 	CU_ASSERT_EQUAL(cJSON_GetArraySize(options), 6);
 	CU_ASSERT_STRING_EQUAL(string_at(cJSON_GetArrayItem(options, 0), "default"), "64KiB");
 	CU_ASSERT_STRING_EQUAL(string_at(cJSON_GetArrayItem(options, 0), "type"), "size");
-	CU_ASSERT(cJSON_IsNull(
-		cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(options, 5), "default")));
+	CU_ASSERT(cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(options, 5), "default")));
 	cJSON_Delete(j);
 	free(text);
 }

@@ -19,13 +19,13 @@
 static const struct {
 	const char *name, *options;
 } paths[] = {
-	{"split", "notify=eventfd class=other"},
-	{"split", "notify=eventfd class=other"},
-	{"split", "notify=poll class=other"},
-	{"monolithic", "notify=eventfd class=other"},
-	{"monolithic", "notify=poll class=other"},
-	{"monolithic", "notify=eventfd class=other worker=yes"},
-	{"monolithic", "notify=poll class=other worker=yes"},
+    {"split", "notify=eventfd class=other"},
+    {"split", "notify=eventfd class=other"},
+    {"split", "notify=poll class=other"},
+    {"monolithic", "notify=eventfd class=other"},
+    {"monolithic", "notify=poll class=other"},
+    {"monolithic", "notify=eventfd class=other worker=yes"},
+    {"monolithic", "notify=poll class=other worker=yes"},
 };
 
 /* ---- one tenant with all kinds of grants ---- */
@@ -82,19 +82,17 @@ static void make_world(struct world *w, struct qos_rig *r, uint32_t tenant)
 	w->demand = qos_rig_buffer(r, tenant, LOOM_GRANT_DEMAND, 16 * PAGE, w->content, &w->demand_at);
 	w->zeroes = qos_rig_buffer(r, tenant, LOOM_GRANT_DEMAND, 16 * PAGE, NULL, &w->zeroes_at);
 	w->heap = qos_rig_buffer(r, tenant, LOOM_GRANT_HEAP, 16 * PAGE, NULL, &w->heap_at);
-	struct loom_grant g = {.tenant = tenant, .kind = LOOM_GRANT_FILE, .fd = w->fd,
-			       .access = LOOM_READ | LOOM_WRITE};
+	struct loom_grant g = {
+	    .tenant = tenant, .kind = LOOM_GRANT_FILE, .fd = w->fd, .access = LOOM_READ | LOOM_WRITE};
 	w->file = qos_rig_grant(r, g);
 	g.fd = w->ro;
 	g.access = LOOM_READ;
 	w->readonly = qos_rig_grant(r, g);
-	w->socket = qos_rig_grant(r, (struct loom_grant){.tenant = tenant,
-							 .kind = LOOM_GRANT_SOCKET,
-							 .fd = w->pair[0]});
-	w->process = qos_rig_grant(r, (struct loom_grant){.tenant = tenant,
-							  .kind = LOOM_GRANT_PROCESS,
-							  .fd = w->pidfd,
-							  .signals = 1ull << (SIGUSR1 - 1)});
+	w->socket =
+	    qos_rig_grant(r, (struct loom_grant){.tenant = tenant, .kind = LOOM_GRANT_SOCKET, .fd = w->pair[0]});
+	w->process = qos_rig_grant(
+	    r, (struct loom_grant){
+		   .tenant = tenant, .kind = LOOM_GRANT_PROCESS, .fd = w->pidfd, .signals = 1ull << (SIGUSR1 - 1)});
 }
 
 static void end_world(struct world *w)
@@ -128,29 +126,28 @@ static void check_files(struct world *w, uint32_t worker)
 	char direct[PAGE];
 	for (uint64_t i = 0; i < 3 * PAGE; i++)
 		w->at[i] = (char)(i * 31 + 5);
-	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_WRITE, .handle = w->file, .buffer = w->buffer,
-			   .bytes = 3 * PAGE, .argument = 2 * PAGE + 7),
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_WRITE, .handle = w->file, .buffer = w->buffer, .bytes = 3 * PAGE,
+			   .argument = 2 * PAGE + 7),
 			3 * (int64_t)PAGE);
 	CU_ASSERT_EQUAL(pread(w->fd, direct, PAGE, 3 * PAGE + 7), (ssize_t)PAGE);
 	CU_ASSERT_EQUAL(memcmp(direct, w->at + PAGE, PAGE), 0);
-	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_READ, .handle = w->readonly, .buffer = w->buffer,
-			   .offset = 8 * PAGE, .bytes = PAGE, .argument = 3 * PAGE + 7),
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_READ, .handle = w->readonly, .buffer = w->buffer, .offset = 8 * PAGE,
+			   .bytes = PAGE, .argument = 3 * PAGE + 7),
 			(int64_t)PAGE);
 	CU_ASSERT_EQUAL(memcmp(w->at + 8 * PAGE, direct, PAGE), 0);
 	/* The first read crosses the end of the file. The second is behind the end. */
-	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer,
-			   .bytes = PAGE, .argument = 64 * PAGE - 10),
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer, .bytes = PAGE,
+			   .argument = 64 * PAGE - 10),
 			10);
-	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer,
-			   .bytes = PAGE, .argument = 70 * PAGE),
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer, .bytes = PAGE,
+			   .argument = 70 * PAGE),
 			0);
 }
 
 static void check_signal(struct world *w, uint32_t worker)
 {
 	char c = 0;
-	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_SIGNAL, .handle = w->process, .argument = SIGUSR1),
-			0);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_SIGNAL, .handle = w->process, .argument = SIGUSR1), 0);
 	CU_ASSERT_EQUAL(read(w->signalled[0], &c, 1), 1);
 	CU_ASSERT_EQUAL(c, 'u');
 }
@@ -158,24 +155,21 @@ static void check_signal(struct world *w, uint32_t worker)
 static void check_faults(struct world *w, uint32_t worker)
 {
 	CU_ASSERT_FALSE(present(w->demand_at, 3));
-	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FAULT, .buffer = w->demand, .offset = 3 * PAGE,
-			   .bytes = 2 * PAGE),
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FAULT, .buffer = w->demand, .offset = 3 * PAGE, .bytes = 2 * PAGE),
 			2 * (int64_t)PAGE);
 	CU_ASSERT_TRUE(present(w->demand_at, 3));
 	CU_ASSERT_FALSE(present(w->demand_at, 5));
 	CU_ASSERT_EQUAL(memcmp(w->demand_at + 3 * PAGE, w->content + 3 * PAGE, 2 * PAGE), 0);
 	/* Some pages of the range are present. They keep written data, and the others are filled. */
 	w->demand_at[3 * PAGE] = 'x';
-	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FAULT, .buffer = w->demand, .offset = 2 * PAGE,
-			   .bytes = 4 * PAGE),
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FAULT, .buffer = w->demand, .offset = 2 * PAGE, .bytes = 4 * PAGE),
 			2 * (int64_t)PAGE);
 	CU_ASSERT_EQUAL(w->demand_at[3 * PAGE], 'x');
 	CU_ASSERT_EQUAL(memcmp(w->demand_at + 5 * PAGE, w->content + 5 * PAGE, PAGE), 0);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_EVICT, .buffer = w->demand, .bytes = 16 * PAGE), 0);
 	for (uint64_t p = 0; p < 16; p++)
 		CU_ASSERT_FALSE(present(w->demand_at, p));
-	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FAULT, .buffer = w->zeroes, .bytes = PAGE),
-			(int64_t)PAGE);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FAULT, .buffer = w->zeroes, .bytes = PAGE), (int64_t)PAGE);
 	CU_ASSERT_EQUAL(w->zeroes_at[PAGE - 1], 0);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_EVICT, .buffer = w->zeroes, .bytes = PAGE), 0);
 	/* No page of the range is present, so none is moved. */
@@ -191,24 +185,19 @@ static void check_heap(struct world *w, uint32_t worker)
 	memset(w->heap_at + a, 'a', 3 * PAGE);
 	CU_ASSERT_EQUAL(w->heap_at[b], 0);
 	/* The heap serves as a buffer. Only its allocated pages are valid. */
-	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_WRITE, .handle = w->file, .buffer = w->heap,
-			   .offset = (uint64_t)a, .bytes = PAGE),
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_WRITE, .handle = w->file, .buffer = w->heap, .offset = (uint64_t)a,
+			   .bytes = PAGE),
 			(int64_t)PAGE);
-	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->heap,
-			   .offset = 15 * PAGE, .bytes = PAGE),
-			-EFAULT);
+	CU_ASSERT_EQUAL(
+	    DO(.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->heap, .offset = 15 * PAGE, .bytes = PAGE),
+	    -EFAULT);
 	CU_ASSERT_FALSE(present(w->heap_at, 15));
-	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = (uint64_t)a + PAGE),
-			-EINVAL);
-	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = (uint64_t)a),
-			3 * (int64_t)PAGE);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = (uint64_t)a + PAGE), -EINVAL);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = (uint64_t)a), 3 * (int64_t)PAGE);
 	CU_ASSERT_FALSE(present(w->heap_at + a, 0));
-	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = (uint64_t)a),
-			-EINVAL);
-	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = 17 * PAGE),
-			-ENOMEM);
-	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = (uint64_t)b),
-			(int64_t)PAGE);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = (uint64_t)a), -EINVAL);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = 17 * PAGE), -ENOMEM);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = (uint64_t)b), (int64_t)PAGE);
 	int64_t all = DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = 16 * PAGE);
 	CU_ASSERT_EQUAL(all, 0);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = 1), -ENOMEM);
@@ -220,16 +209,15 @@ static void check_socket(struct world *w, uint32_t worker)
 {
 	char got[100];
 	memset(w->at, 's', 200);
-	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_SEND, .handle = w->socket, .buffer = w->buffer,
-			   .offset = 50, .bytes = 100),
-			100);
+	CU_ASSERT_EQUAL(
+	    DO(.service = LOOM_SERVICE_SEND, .handle = w->socket, .buffer = w->buffer, .offset = 50, .bytes = 100),
+	    100);
 	CU_ASSERT_EQUAL(recv(w->pair[1], got, sizeof(got), 0), 100);
 	CU_ASSERT_EQUAL(memcmp(got, w->at + 50, 100), 0);
 	/* A request to a full socket is answered with -EAGAIN. It does not block the server. */
 	int64_t rc = 0;
 	for (int i = 0; i < 1000 && rc >= 0; i++)
-		rc = DO(.service = LOOM_SERVICE_SEND, .handle = w->socket, .buffer = w->buffer,
-			.bytes = 16 * PAGE);
+		rc = DO(.service = LOOM_SERVICE_SEND, .handle = w->socket, .buffer = w->buffer, .bytes = 16 * PAGE);
 	CU_ASSERT_EQUAL(rc, -EAGAIN);
 	fcntl(w->pair[1], F_SETFL, O_NONBLOCK);
 	while (recv(w->pair[1], w->at, 16 * PAGE, 0) > 0)
@@ -244,8 +232,7 @@ static void check_migration(struct world *w, uint32_t worker)
 	long direct = syscall(SYS_move_pages, 0, 1ul, &page, &node, &status, 2);
 	int64_t rc = DO(.service = LOOM_SERVICE_MIGRATE, .buffer = w->buffer, .bytes = 4 * PAGE);
 	CU_ASSERT_EQUAL(rc, direct == 0 && status == 0 ? 4 : -ENODEV);
-	CU_ASSERT(DO(.service = LOOM_SERVICE_MIGRATE, .buffer = w->buffer, .bytes = PAGE,
-		     .argument = 999) < 0);
+	CU_ASSERT(DO(.service = LOOM_SERVICE_MIGRATE, .buffer = w->buffer, .bytes = PAGE, .argument = 999) < 0);
 }
 
 TEST(services)
@@ -446,57 +433,50 @@ static void check_refusals(struct world *w, uint32_t worker)
 		struct loom_request r;
 		int64_t result;
 	} bad[] = {
-		{{.service = LOOM_SERVICES}, -ENOSYS},
-		{{.service = 0xffffffff}, -ENOSYS},
-		{{.service = LOOM_SERVICE_NOTHING, .reserved = 1}, -EINVAL},
-		/* the tenant has no grant of this number or kind */
-		{{.service = LOOM_SERVICE_READ, .handle = 99, .buffer = w->buffer, .bytes = 1}, -EBADF},
-		{{.service = LOOM_SERVICE_READ, .handle = huge & 0xffffffff, .buffer = w->buffer,
-		  .bytes = 1}, -EBADF},
-		{{.service = LOOM_SERVICE_READ, .handle = w->socket, .buffer = w->buffer, .bytes = 1},
-		 -EBADF},
-		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->file, .bytes = 1}, -EFAULT},
-		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = 99, .bytes = 1}, -EFAULT},
-		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->demand, .bytes = PAGE},
-		 -EFAULT},
-		{{.service = LOOM_SERVICE_WRITE, .handle = w->readonly, .buffer = w->buffer, .bytes = 1},
-		 -EACCES},
-		/* the ranges are invalid */
-		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer, .bytes = 0}, -EINVAL},
-		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer,
-		  .offset = 16 * PAGE, .bytes = 1}, -EFAULT},
-		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer,
-		  .offset = huge, .bytes = 2}, -EFAULT},
-		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer,
-		  .offset = 16, .bytes = huge - 8}, -E2BIG},
-		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer,
-		  .bytes = 16 * PAGE + 1}, -EFAULT},
-		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer, .bytes = 1,
-		  .argument = huge}, -EOVERFLOW},
-		{{.service = LOOM_SERVICE_SEND, .handle = w->file, .buffer = w->buffer, .bytes = 1}, -EBADF},
-		{{.service = LOOM_SERVICE_FAULT, .buffer = w->demand, .offset = 1, .bytes = PAGE}, -EINVAL},
-		{{.service = LOOM_SERVICE_FAULT, .buffer = w->demand, .bytes = 100}, -EINVAL},
-		{{.service = LOOM_SERVICE_FAULT, .buffer = w->buffer, .bytes = PAGE}, -EFAULT},
-		{{.service = LOOM_SERVICE_EVICT, .buffer = w->buffer, .bytes = PAGE}, -EFAULT},
-		{{.service = LOOM_SERVICE_ALLOC, .buffer = w->buffer, .bytes = PAGE}, -EFAULT},
-		{{.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = huge}, -E2BIG},
-		{{.service = LOOM_SERVICE_ALLOC, .buffer = w->heap}, -EINVAL},
-		{{.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = huge - PAGE + 1}, -EINVAL},
-		{{.service = LOOM_SERVICE_MIGRATE, .buffer = w->buffer, .bytes = PAGE, .argument = huge},
-		 -EINVAL},
-		/* signals that were not granted, and invalid signal numbers */
-		{{.service = LOOM_SERVICE_SIGNAL, .handle = w->process, .argument = SIGKILL}, -EPERM},
-		{{.service = LOOM_SERVICE_SIGNAL, .handle = w->process, .argument = 0}, -EPERM},
-		{{.service = LOOM_SERVICE_SIGNAL, .handle = w->process, .argument = 65}, -EPERM},
-		{{.service = LOOM_SERVICE_SIGNAL, .handle = w->process, .argument = huge}, -EPERM},
-		{{.service = LOOM_SERVICE_SIGNAL, .handle = w->file, .argument = SIGUSR1}, -EBADF},
+	    {{.service = LOOM_SERVICES}, -ENOSYS},
+	    {{.service = 0xffffffff}, -ENOSYS},
+	    {{.service = LOOM_SERVICE_NOTHING, .reserved = 1}, -EINVAL},
+	    /* the tenant has no grant of this number or kind */
+	    {{.service = LOOM_SERVICE_READ, .handle = 99, .buffer = w->buffer, .bytes = 1}, -EBADF},
+	    {{.service = LOOM_SERVICE_READ, .handle = huge & 0xffffffff, .buffer = w->buffer, .bytes = 1}, -EBADF},
+	    {{.service = LOOM_SERVICE_READ, .handle = w->socket, .buffer = w->buffer, .bytes = 1}, -EBADF},
+	    {{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->file, .bytes = 1}, -EFAULT},
+	    {{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = 99, .bytes = 1}, -EFAULT},
+	    {{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->demand, .bytes = PAGE}, -EFAULT},
+	    {{.service = LOOM_SERVICE_WRITE, .handle = w->readonly, .buffer = w->buffer, .bytes = 1}, -EACCES},
+	    /* the ranges are invalid */
+	    {{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer, .bytes = 0}, -EINVAL},
+	    {{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer, .offset = 16 * PAGE, .bytes = 1},
+	     -EFAULT},
+	    {{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer, .offset = huge, .bytes = 2},
+	     -EFAULT},
+	    {{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer, .offset = 16, .bytes = huge - 8},
+	     -E2BIG},
+	    {{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer, .bytes = 16 * PAGE + 1}, -EFAULT},
+	    {{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer, .bytes = 1, .argument = huge},
+	     -EOVERFLOW},
+	    {{.service = LOOM_SERVICE_SEND, .handle = w->file, .buffer = w->buffer, .bytes = 1}, -EBADF},
+	    {{.service = LOOM_SERVICE_FAULT, .buffer = w->demand, .offset = 1, .bytes = PAGE}, -EINVAL},
+	    {{.service = LOOM_SERVICE_FAULT, .buffer = w->demand, .bytes = 100}, -EINVAL},
+	    {{.service = LOOM_SERVICE_FAULT, .buffer = w->buffer, .bytes = PAGE}, -EFAULT},
+	    {{.service = LOOM_SERVICE_EVICT, .buffer = w->buffer, .bytes = PAGE}, -EFAULT},
+	    {{.service = LOOM_SERVICE_ALLOC, .buffer = w->buffer, .bytes = PAGE}, -EFAULT},
+	    {{.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = huge}, -E2BIG},
+	    {{.service = LOOM_SERVICE_ALLOC, .buffer = w->heap}, -EINVAL},
+	    {{.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = huge - PAGE + 1}, -EINVAL},
+	    {{.service = LOOM_SERVICE_MIGRATE, .buffer = w->buffer, .bytes = PAGE, .argument = huge}, -EINVAL},
+	    /* signals that were not granted, and invalid signal numbers */
+	    {{.service = LOOM_SERVICE_SIGNAL, .handle = w->process, .argument = SIGKILL}, -EPERM},
+	    {{.service = LOOM_SERVICE_SIGNAL, .handle = w->process, .argument = 0}, -EPERM},
+	    {{.service = LOOM_SERVICE_SIGNAL, .handle = w->process, .argument = 65}, -EPERM},
+	    {{.service = LOOM_SERVICE_SIGNAL, .handle = w->process, .argument = huge}, -EPERM},
+	    {{.service = LOOM_SERVICE_SIGNAL, .handle = w->file, .argument = SIGUSR1}, -EBADF},
 	};
 	memset(w->at, 0x5a, 16 * PAGE);
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		int64_t got = qos_rig_do(w->r, worker, bad[i].r);
 		if (got != bad[i].result)
-			printf("refusal %zu: %lld instead of %lld\n", i, (long long)got,
-			       (long long)bad[i].result);
+			printf("refusal %zu: %lld instead of %lld\n", i, (long long)got, (long long)bad[i].result);
 		CU_ASSERT_EQUAL(got, bad[i].result);
 	}
 	for (uint64_t i = 0; i < 16 * PAGE; i++)
@@ -523,31 +503,29 @@ TEST(refusals)
 	qos_rig_must_start(r);
 	check_refusals(&w, 0);
 	CU_ASSERT_EQUAL(mine, 0);
-	CU_ASSERT_EQUAL(qos_rig_do(r, 1, (struct loom_request){.service = LOOM_SERVICE_READ,
-							       .handle = w.file,
-							       .buffer = mine,
-							       .bytes = 1}),
+	CU_ASSERT_EQUAL(qos_rig_do(r, 1,
+				   (struct loom_request){
+				       .service = LOOM_SERVICE_READ, .handle = w.file, .buffer = mine, .bytes = 1}),
 			-EBADF);
-	CU_ASSERT_EQUAL(qos_rig_do(r, 1, (struct loom_request){.service = LOOM_SERVICE_FAULT,
-							       .buffer = w.demand,
-							       .bytes = PAGE}),
-			-EFAULT);
+	CU_ASSERT_EQUAL(
+	    qos_rig_do(r, 1, (struct loom_request){.service = LOOM_SERVICE_FAULT, .buffer = w.demand, .bytes = PAGE}),
+	    -EFAULT);
 	/* The worker belongs to no tenant. */
 	uint64_t id;
 	struct loom_request nothing = {0};
 	CU_ASSERT_EQUAL(r->ctx[2].qos->request(&r->ctx[2], &nothing, &id), LOOM_EINVAL);
 	close(w.ro);
-	CU_ASSERT_EQUAL(qos_rig_do(r, 0, (struct loom_request){.service = LOOM_SERVICE_READ,
-							       .handle = w.readonly,
-							       .buffer = w.buffer,
-							       .bytes = 1}),
-			-EBADF);
+	CU_ASSERT_EQUAL(
+	    qos_rig_do(r, 0,
+		       (struct loom_request){
+			   .service = LOOM_SERVICE_READ, .handle = w.readonly, .buffer = w.buffer, .bytes = 1}),
+	    -EBADF);
 	kill(w.child, SIGKILL);
 	waitpid(w.child, NULL, 0);
-	CU_ASSERT_EQUAL(qos_rig_do(r, 0, (struct loom_request){.service = LOOM_SERVICE_SIGNAL,
-							       .handle = w.process,
-							       .argument = SIGUSR1}),
-			-ESRCH);
+	CU_ASSERT_EQUAL(
+	    qos_rig_do(r, 0,
+		       (struct loom_request){.service = LOOM_SERVICE_SIGNAL, .handle = w.process, .argument = SIGUSR1}),
+	    -ESRCH);
 	qos_rig_close(r);
 	end_world(&w);
 }
@@ -557,16 +535,16 @@ TEST(bad_grants)
 	int pipes[2];
 	CU_ASSERT_EQUAL_FATAL(pipe(pipes), 0);
 	const struct loom_grant bad[] = {
-		{.tenant = 7, .kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(2, 0), .bytes = 1},
-		{.kind = 99},
-		{.kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(3, 0), .bytes = 1},
-		{.kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(2, QOS_RIG_MEMORY - 1), .bytes = 2},
-		{.kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(2, 4096), .bytes = ~0ull},
-		{.kind = LOOM_GRANT_HEAP, .at = LOOM_REF(2, 5u << 20), .bytes = 100},
-		{.kind = LOOM_GRANT_FILE, .fd = pipes[0], .access = LOOM_READ},
-		{.kind = LOOM_GRANT_SOCKET, .fd = pipes[0]},
-		{.kind = LOOM_GRANT_PROCESS, .fd = pipes[0]},
-		{.kind = LOOM_GRANT_FILE, .fd = -1},
+	    {.tenant = 7, .kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(2, 0), .bytes = 1},
+	    {.kind = 99},
+	    {.kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(3, 0), .bytes = 1},
+	    {.kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(2, QOS_RIG_MEMORY - 1), .bytes = 2},
+	    {.kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(2, 4096), .bytes = ~0ull},
+	    {.kind = LOOM_GRANT_HEAP, .at = LOOM_REF(2, 5u << 20), .bytes = 100},
+	    {.kind = LOOM_GRANT_FILE, .fd = pipes[0], .access = LOOM_READ},
+	    {.kind = LOOM_GRANT_SOCKET, .fd = pipes[0]},
+	    {.kind = LOOM_GRANT_PROCESS, .fd = pipes[0]},
+	    {.kind = LOOM_GRANT_FILE, .fd = -1},
 	};
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		struct loom_error err = {0};
@@ -587,10 +565,10 @@ TEST(bad_grants)
 		const struct loom_interrupts *interrupts;
 		int code;
 	} placed[] = {
-		{{.kind = LOOM_GRANT_DEMAND, .bytes = PAGE, .device = 2, .frames = 1}, &lines, LOOM_EPLUGIN},
-		{{.kind = LOOM_GRANT_DEMAND, .bytes = PAGE, .device = 1}, &lines, LOOM_EPLUGIN},
-		{{.kind = LOOM_GRANT_BUFFER, .bytes = PAGE, .device = 1, .frames = 1}, &lines, LOOM_EPLUGIN},
-		{{.kind = LOOM_GRANT_HEAP, .bytes = PAGE, .device = 1}, NULL, LOOM_ENOTSUP},
+	    {{.kind = LOOM_GRANT_DEMAND, .bytes = PAGE, .device = 2, .frames = 1}, &lines, LOOM_EPLUGIN},
+	    {{.kind = LOOM_GRANT_DEMAND, .bytes = PAGE, .device = 1}, &lines, LOOM_EPLUGIN},
+	    {{.kind = LOOM_GRANT_BUFFER, .bytes = PAGE, .device = 1, .frames = 1}, &lines, LOOM_EPLUGIN},
+	    {{.kind = LOOM_GRANT_HEAP, .bytes = PAGE, .device = 1}, NULL, LOOM_ENOTSUP},
 	};
 	for (size_t i = 0; i < COUNT(placed); i++) {
 		struct loom_error err = {0};

@@ -10,10 +10,11 @@
 #include "../plugins/qos/service.dev.h"
 #include "qos_rig.h"
 
-#define PAGE 4096ull
-#define WORKERS 4u
+#define PAGE        4096ull
+#define WORKERS     4u
 #define WINDOW_MOST 1024u
-static const uint32_t window[2] = {64, WINDOW_MOST}; /* the slots that each of the two tenants' workers have for requests */
+static const uint32_t window[2] = {64,
+				   WINDOW_MOST}; /* the slots that each of the two tenants' workers have for requests */
 
 /* Sanitizers and perturbed schedules make each request many times as expensive. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(LOOM_PERTURB)
@@ -119,13 +120,13 @@ static const struct {
 	const char *stage[3], *options[3];
 	uint32_t part; /* a worker makes REQUESTS / part requests, fewer on slow paths */
 } paths[] = {
-	{{"split"}, {"class=other"}, 4},
-	{{"split", "coalesce", "budget"}, {"class=other", "window=20us", "limit=50%"}, 16}, /* budget masks interrupts */
-	{{"monolithic"}, {"class=other"}, 1},
-	{{"monolithic", "move"}, {"class=other notify=poll", NULL}, 16},
-	{{"monolithic", "coalesce"}, {"class=other worker=yes", "window=50us count=16"}, 16},
-	{{"monolithic", "budget"}, {"class=other notify=poll", "limit=50%"}, 16},
-	{{"split", "throttle"}, {"class=other notify=poll", "limit=50% charge=path delay_most=1ms"}, 100},
+    {{"split"}, {"class=other"}, 4},
+    {{"split", "coalesce", "budget"}, {"class=other", "window=20us", "limit=50%"}, 16}, /* budget masks interrupts */
+    {{"monolithic"}, {"class=other"}, 1},
+    {{"monolithic", "move"}, {"class=other notify=poll", NULL}, 16},
+    {{"monolithic", "coalesce"}, {"class=other worker=yes", "window=50us count=16"}, 16},
+    {{"monolithic", "budget"}, {"class=other notify=poll", "limit=50%"}, 16},
+    {{"split", "throttle"}, {"class=other notify=poll", "limit=50% charge=path delay_most=1ms"}, 100},
 };
 
 /* Steers to another core at each call. */
@@ -158,13 +159,10 @@ static void run_path(size_t i)
 		struct job *j = &job[2 * t];
 		*j = (struct job){.r = r, .worker = 2 * t, .n = REQUESTS / paths[i].part};
 		j->buffer = qos_rig_buffer(r, t, LOOM_GRANT_BUFFER, 16 * PAGE, NULL, &at);
-		j->socket = qos_rig_grant(r, (struct loom_grant){.tenant = t,
-								 .kind = LOOM_GRANT_SOCKET,
-								 .fd = pair[0]});
-		j->file = qos_rig_grant(r, (struct loom_grant){.tenant = t,
-							       .kind = LOOM_GRANT_FILE,
-							       .fd = fd,
-							       .access = LOOM_READ});
+		j->socket =
+		    qos_rig_grant(r, (struct loom_grant){.tenant = t, .kind = LOOM_GRANT_SOCKET, .fd = pair[0]});
+		j->file = qos_rig_grant(
+		    r, (struct loom_grant){.tenant = t, .kind = LOOM_GRANT_FILE, .fd = fd, .access = LOOM_READ});
 		job[2 * t + 1] = *j;
 		job[2 * t + 1].worker++;
 	}
@@ -210,10 +208,8 @@ static void fuzz(uint64_t seed, int wild_head)
 	qos_rig_tenant(r, 1, 1, 32, 1);
 	for (uint32_t t = 0; t < 2; t++) {
 		qos_rig_buffer(r, t, LOOM_GRANT_BUFFER, 4 * PAGE, NULL, t ? &other : &mine);
-		qos_rig_grant(r, (struct loom_grant){.tenant = t,
-						     .kind = LOOM_GRANT_FILE,
-						     .fd = fd,
-						     .access = LOOM_READ});
+		qos_rig_grant(r,
+			      (struct loom_grant){.tenant = t, .kind = LOOM_GRANT_FILE, .fd = fd, .access = LOOM_READ});
 		char *at;
 		qos_rig_buffer(r, t, LOOM_GRANT_HEAP, 8 * PAGE, NULL, &at);
 		qos_rig_buffer(r, t, LOOM_GRANT_DEMAND, 8 * PAGE, NULL, &at);
@@ -245,11 +241,8 @@ static void fuzz(uint64_t seed, int wild_head)
 			__atomic_store_n(published, (uint32_t)xorshift(&x), __ATOMIC_RELEASE);
 			__atomic_fetch_or(qos_bits(h, 0), 1, __ATOMIC_ACQ_REL);
 		}
-		struct loom_request read = {.service = LOOM_SERVICE_READ,
-					    .handle = 1,
-					    .offset = 8,
-					    .bytes = 8,
-					    .argument = (uint64_t)round};
+		struct loom_request read = {
+		    .service = LOOM_SERVICE_READ, .handle = 1, .offset = 8, .bytes = 8, .argument = (uint64_t)round};
 		CU_ASSERT_EQUAL(good->qos->request(good, &read, &id), 0);
 		CU_ASSERT_EQUAL(good->qos->wait(good, id, 30000000000ull, &got), 0);
 		CU_ASSERT_EQUAL(got, 8);
@@ -302,9 +295,7 @@ TEST(abandoned)
 					sample % 2 ? 1025.0 : 1024.0);
 			CU_ASSERT(qos_rig_metric("qos_requests") >= sample % 2);
 			for (uint32_t i = 0; i < r->stages; i++)
-				CU_ASSERT_EQUAL(r->stage[i].ops->init(r->stage[i].self, &r->layout,
-								      &r->view, &err),
-						0);
+				CU_ASSERT_EQUAL(r->stage[i].ops->init(r->stage[i].self, &r->layout, &r->view, &err), 0);
 		}
 		/* Requests are also outstanding when the path is closed. */
 		struct loom_request request = {0};

@@ -24,8 +24,7 @@
 #include "report/text/table.h"
 #include "report/text/grid.h"
 
-static const char *const documents[] = {"result.json", "compare.json", "sweep.jsonl",
-					"hostile.json"};
+static const char *const documents[] = {"result.json", "compare.json", "sweep.jsonl", "hostile.json"};
 
 static const char *data_path(const char *name)
 {
@@ -122,8 +121,8 @@ static const char *check_tags(const char *s)
 	static char stack[200][24], why[200];
 	size_t depth = 0;
 	while (*s) {
-		if (*s == '&' && strncmp(s, "&lt;", 4) && strncmp(s, "&gt;", 4) &&
-		    strncmp(s, "&amp;", 5) && strncmp(s, "&quot;", 6) && strncmp(s, "&#39;", 5))
+		if (*s == '&' && strncmp(s, "&lt;", 4) && strncmp(s, "&gt;", 4) && strncmp(s, "&amp;", 5) &&
+		    strncmp(s, "&quot;", 6) && strncmp(s, "&#39;", 5))
 			return "a bare &";
 		if (*s != '<') {
 			s++;
@@ -156,8 +155,7 @@ static const char *check_tags(const char *s)
 			return "a tag without end";
 		if (closing) {
 			if (!depth || strcmp(stack[--depth], name)) {
-				snprintf(why, sizeof(why), "</%s> closes %s", name,
-					 depth ? stack[depth] : "nothing");
+				snprintf(why, sizeof(why), "</%s> closes %s", name, depth ? stack[depth] : "nothing");
 				return why;
 			}
 		} else if (!empty && !is_void(name)) {
@@ -223,8 +221,7 @@ TEST(page_is_closed)
 		CU_ASSERT_EQUAL(count(page, "<img"), 0);
 		CU_ASSERT_EQUAL(count(page, "url("), 0);
 		CU_ASSERT_EQUAL(count(page, "@import"), 0);
-		CU_ASSERT_EQUAL(
-		    count(page, "Content-Security-Policy\" content=\"default-src 'none'"), 1);
+		CU_ASSERT_EQUAL(count(page, "Content-Security-Policy\" content=\"default-src 'none'"), 1);
 		if (strcmp(documents[i], "hostile.json"))
 			CU_ASSERT_EQUAL(count(page, "http://") + count(page, "https://"), 0);
 		CU_ASSERT(count(page, "\xe2\x80\xae") == 0); /* the character that reverses the direction of text */
@@ -245,7 +242,8 @@ static double luminance(const char *colour)
 	for (int i = 0; i < 3; i++) {
 		char pair[3] = {colour[1 + (digits == 6 ? 2 * i : i)], colour[digits == 6 ? 2 + 2 * i : 1 + i], 0};
 		double c = (double)strtoul(pair, NULL, 16) / 255;
-		sum += (const double[]){0.2126, 0.7152, 0.0722}[i] * (c <= 0.03928 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4));
+		sum += (const double[]){0.2126, 0.7152, 0.0722}[i] *
+		       (c <= 0.03928 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4));
 	}
 	return sum;
 }
@@ -293,8 +291,7 @@ TEST(script_hash)
 	CU_ASSERT_FATAL(fd >= 0);
 	CU_ASSERT(write(fd, loom__html_script, strlen(loom__html_script)) > 0);
 	close(fd);
-	snprintf(command, sizeof(command), "openssl dgst -sha256 -binary %s 2>/dev/null | base64",
-		 name);
+	snprintf(command, sizeof(command), "openssl dgst -sha256 -binary %s 2>/dev/null | base64", name);
 	FILE *f = popen(command, "r");
 	char *got = f ? fgets(hash, sizeof(hash), f) : NULL;
 	if (f)
@@ -312,14 +309,13 @@ TEST(page_has_its_parts)
 		const char *document, *part[12];
 	} wanted[] = {
 	    {"compare.json",
-	     {"id=\"verdicts\"", "FASTER", "id=\"samples\"", "id=\"metrics\"", "id=\"workers\"",
-	      "id=\"environment\"", "id=\"conf\"", "id=\"command\"", "scheduler.mgws.public_queue",
-	      "prefers-color-scheme:dark", "@media print"}},
+	     {"id=\"verdicts\"", "FASTER", "id=\"samples\"", "id=\"metrics\"", "id=\"workers\"", "id=\"environment\"",
+	      "id=\"conf\"", "id=\"command\"", "scheduler.mgws.public_queue", "prefers-color-scheme:dark",
+	      "@media print"}},
 	    {"sweep.jsonl",
-	     {"id=\"pareto\"", "id=\"missing\"",
-	      "<summary>6 of 24</summary>", "the tree needs a stealing scheduler", "id=\"samples\""}},
-	    {"result.json",
-	     {"id=\"samples\"", "id=\"workers\"", "not known: no cpufreq", "sched_mgws"}},
+	     {"id=\"pareto\"", "id=\"missing\"", "<summary>6 of 24</summary>", "the tree needs a stealing scheduler",
+	      "id=\"samples\""}},
+	    {"result.json", {"id=\"samples\"", "id=\"workers\"", "not known: no cpufreq", "sched_mgws"}},
 	};
 	for (size_t i = 0; i < LOOM__COUNT(wanted); i++) {
 		struct loaded l;
@@ -327,8 +323,7 @@ TEST(page_has_its_parts)
 		char *page = render(&l, LOOM__AS_HTML);
 		for (size_t k = 0; k < 12 && wanted[i].part[k]; k++)
 			if (!strstr(page, wanted[i].part[k])) {
-				fprintf(stderr, "%s: no %s\n", wanted[i].document,
-					wanted[i].part[k]);
+				fprintf(stderr, "%s: no %s\n", wanted[i].document, wanted[i].part[k]);
 				CU_FAIL("a part is missing");
 			}
 		free(page);
@@ -363,9 +358,8 @@ TEST(markup)
 {
 	struct loom__text t = {0};
 	loom__markup_text(&t, "<a b=\"c\" d='e'>&\x01\xff\xe2\x80\xae\xc3\xa9");
-	CU_ASSERT_STRING_EQUAL(
-	    t.at, "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;\xef\xbf\xbd\xef\xbf\xbd"
-		  "\xef\xbf\xbd\xc3\xa9");
+	CU_ASSERT_STRING_EQUAL(t.at, "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;\xef\xbf\xbd\xef\xbf\xbd"
+				     "\xef\xbf\xbd\xc3\xa9");
 	loom__text_free(&t);
 	loom__markup_cut(&t, "<<<<", 3);
 	CU_ASSERT_STRING_EQUAL(t.at, "&lt;&lt;\xe2\x80\xa6");
@@ -386,7 +380,8 @@ TEST(markup)
 TEST(gains)
 {
 	char text[112];
-	CU_ASSERT_STRING_EQUAL(loom__ascii((char *)(uintptr_t)LOOM__GAIN(1 / 1257.0, LOOM_BETTER_LESS)), "x1257 faster");
+	CU_ASSERT_STRING_EQUAL(loom__ascii((char *)(uintptr_t)LOOM__GAIN(1 / 1257.0, LOOM_BETTER_LESS)),
+			       "x1257 faster");
 	CU_ASSERT_STRING_EQUAL(loom__ascii((char *)(uintptr_t)LOOM__GAIN(38.5, LOOM_BETTER_LESS)), "x38.5 slower");
 	CU_ASSERT_STRING_EQUAL(loom__ascii((char *)(uintptr_t)LOOM__GAIN(4, LOOM_BETTER_MORE)), "x4 faster");
 	CU_ASSERT_STRING_EQUAL(loom__ascii((char *)(uintptr_t)LOOM__GAIN(4, LOOM_BETTER_NONE)), "x4");
@@ -433,7 +428,7 @@ TEST(units_of_names)
 
 static cJSON *large_result(int workers)
 {
-	static const char *const counter[] = {"executed",   "spawned",	      "claimed", "stolen_in",
+	static const char *const counter[] = {"executed",   "spawned",        "claimed", "stolen_in",
 					      "stolen_out", "steal_attempts", "idle_ns"};
 	cJSON *doc = cJSON_CreateObject(), *list, *m, *o;
 	loom__json_add_text(doc, "status", "ok");
@@ -480,8 +475,8 @@ static cJSON *large_result(int workers)
 	return doc;
 }
 
-/* The screen of a run keeps to 80 columns, whatever the names and numbers are. It has no rows and columns of zeros, and says
- * how many ranks there are, and that the machine was busy. Counters are left to -v. */
+/* The screen of a run keeps to 80 columns, whatever the names and numbers are. It has no rows and columns of zeros, and
+ * says how many ranks there are, and that the machine was busy. Counters are left to -v. */
 TEST(screen)
 {
 	for (int workers = 1; workers <= 64; workers *= 8) {
@@ -499,7 +494,8 @@ TEST(screen)
 			CU_ASSERT(show & LOOM__SHOW_WORKERS ? lines > (size_t)workers + 12 : lines < 25);
 			CU_ASSERT_EQUAL(!strstr(text.at, "per worker"), workers == 1 || show != LOOM__SHOW_ALL);
 			CU_ASSERT_EQUAL(!strstr(text.at, "\n  idle_ns "), show != LOOM__SHOW_ALL);
-			CU_ASSERT_EQUAL(!strstr(text.at, "\n  1 more metric, and the workers: -v\n"), show == LOOM__SHOW_ALL);
+			CU_ASSERT_EQUAL(!strstr(text.at, "\n  1 more metric, and the workers: -v\n"),
+					show == LOOM__SHOW_ALL);
 			loom__text_free(&text);
 		}
 		cJSON_Delete(doc);
@@ -794,7 +790,8 @@ TEST(log_axes)
 		loom__scale_fit(&s, 0.3, 90, "", 0, wide[k], 50);
 		loom__scale_log(&s, 0.3, 90);
 		while (loom__scale_tick(&s, n, &v, label)) {
-			CU_ASSERT(v > last && v >= s.lo && v <= s.hi && loom__scale_at(&s, v) >= 0 && loom__scale_at(&s, v) <= wide[k]);
+			CU_ASSERT(v > last && v >= s.lo && v <= s.hi && loom__scale_at(&s, v) >= 0 &&
+				  loom__scale_at(&s, v) <= wide[k]);
 			last = v;
 			n++;
 		}
@@ -911,11 +908,10 @@ TEST(large)
 	struct loom__text t = {0};
 	loom__text_add(&t, "{\"schema\":\"gpuloom.sweep/1\",\"factors\":[]}\n");
 	for (int i = 0; i < 20000; i++)
-		loom__text_add(
-		    &t,
-		    "{\"configuration\":\"c%d\",\"values\":{\"a.b\":\"%d\",\"a.c\":\"%d\"},\"sample\":%d,"
-		    "\"metrics\":{\"seconds\":%d.5,\"m%d\":1},\"better\":{\"seconds\":\"less\"}}\n",
-		    i % 2500, i % 50, i % 2500 / 50, i / 2500, i % 97 + 1, i % 300);
+		loom__text_add(&t,
+			       "{\"configuration\":\"c%d\",\"values\":{\"a.b\":\"%d\",\"a.c\":\"%d\"},\"sample\":%d,"
+			       "\"metrics\":{\"seconds\":%d.5,\"m%d\":1},\"better\":{\"seconds\":\"less\"}}\n",
+			       i % 2500, i % 50, i % 2500 / 50, i / 2500, i % 97 + 1, i % 300);
 	struct loaded l;
 	struct loom_error err = {0};
 	CU_ASSERT_EQUAL_FATAL(load_text(&l, t.at, &err), 0);
@@ -1056,8 +1052,7 @@ TEST(many_results)
 	memset(&l, 0, sizeof(l));
 	CU_ASSERT_FATAL(!loom__doc_read(data_path("result.json"), &l.doc[0], &err));
 	CU_ASSERT_FATAL(!loom__doc_read(data_path("result.json"), &l.doc[1], &err));
-	cJSON *o =
-	    cJSON_GetObjectItem(cJSON_GetObjectItem(l.doc[1].root, "config"), "transport.use");
+	cJSON *o = cJSON_GetObjectItem(cJSON_GetObjectItem(l.doc[1].root, "config"), "transport.use");
 	cJSON_ReplaceItemInObject(o, "value", cJSON_CreateString("p2p"));
 	CU_ASSERT_FATAL(!open_view(&l, 2, &err));
 	CU_ASSERT_EQUAL(l.view.variants, 2);
@@ -1078,8 +1073,7 @@ TEST(settings)
 	struct loom_error err = {0};
 	struct loom__report_settings settings;
 	load(&l, "result.json");
-	CU_ASSERT_EQUAL(
-	    loom__report_settings(&l.view, "exit_ns,seconds", "seconds,exit_ns", &settings, &err), 0);
+	CU_ASSERT_EQUAL(loom__report_settings(&l.view, "exit_ns,seconds", "seconds,exit_ns", &settings, &err), 0);
 	CU_ASSERT_EQUAL(settings.metrics, 2);
 	REFUSED(loom__report_settings(&l.view, "exit_n", NULL, &settings, &err), LOOM_EINVAL, err, "exit_ns");
 	REFUSED(loom__report_settings(&l.view, NULL, "seconds", &settings, &err), LOOM_EINVAL, err, "two");

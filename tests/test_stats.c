@@ -58,8 +58,7 @@ TEST(quantile_intervals)
 		NEAR(ci.high, high <= n ? (double)high : INFINITY, i);
 		NEAR(ci.coverage, ci_rows[i].coverage, i);
 		CU_ASSERT(ci.coverage >= ci_rows[i].level - 1e-9);
-		CU_ASSERT_EQUAL(ci.open, (low ? 0u : LOOM__STATS_OPEN_LOW) |
-						 (high <= n ? 0u : LOOM__STATS_OPEN_HIGH));
+		CU_ASSERT_EQUAL(ci.open, (low ? 0u : LOOM__STATS_OPEN_LOW) | (high <= n ? 0u : LOOM__STATS_OPEN_HIGH));
 	}
 }
 
@@ -77,8 +76,7 @@ TEST(signed_rank)
 		unsigned rank2[60];
 		for (unsigned k = 0; k < psignrank_rows[i].n; k++)
 			rank2[k] = 2 * (k + 1);
-		NEAR(loom__stats_signed_p(rank2, psignrank_rows[i].n, 2 * psignrank_rows[i].w),
-		     psignrank_rows[i].p, i);
+		NEAR(loom__stats_signed_p(rank2, psignrank_rows[i].n, 2 * psignrank_rows[i].w), psignrank_rows[i].p, i);
 	}
 }
 
@@ -104,8 +102,8 @@ TEST(rank_sum)
 		}
 	}
 	for (size_t i = 0; i < COUNT(pwilcox_rows); i++)
-		NEAR(loom__stats_ranksum_p(pwilcox_rows[i].n, pwilcox_rows[i].m, pwilcox_rows[i].u),
-		     pwilcox_rows[i].p, i);
+		NEAR(loom__stats_ranksum_p(pwilcox_rows[i].n, pwilcox_rows[i].m, pwilcox_rows[i].u), pwilcox_rows[i].p,
+		     i);
 }
 
 TEST(adjustment)
@@ -146,9 +144,8 @@ TEST(refusals)
 
 static struct loom__stats_comparison interval(double low, double high)
 {
-	return (struct loom__stats_comparison){.n = 20, .m = 20, .paired = 1,
-					       .ratio = {.at = sqrt(low * high), .low = low,
-							 .high = high}};
+	return (struct loom__stats_comparison){
+	    .n = 20, .m = 20, .paired = 1, .ratio = {.at = sqrt(low * high), .low = low, .high = high}};
 }
 
 TEST(verdicts)
@@ -158,24 +155,23 @@ TEST(verdicts)
 		enum loom__stats_better better;
 		enum loom__stats_verdict verdict;
 	} rows[] = {
-		{1.02, 1.05, 0.001, LOOM__STATS_MORE, LOOM__STATS_FASTER},
-		{1.02, 1.05, 0.001, LOOM__STATS_LESS, LOOM__STATS_SLOWER},
-		{0.95, 0.98, 0.001, LOOM__STATS_MORE, LOOM__STATS_SLOWER},
-		{0.95, 0.98, 0.001, LOOM__STATS_LESS, LOOM__STATS_FASTER},
-		{1.02, 1.05, 0.05, LOOM__STATS_MORE, LOOM__STATS_INCONCLUSIVE},
-		{1.005, 1.02, 0.001, LOOM__STATS_MORE, LOOM__STATS_TRIVIAL},
-		{0.981, 0.995, 0.001, LOOM__STATS_MORE, LOOM__STATS_TRIVIAL},
-		{0.811, 0.9943, 0.001, LOOM__STATS_LESS, LOOM__STATS_INCONCLUSIVE}, /* 18.9 % is not trivial */
-		{1.005, 1.05, 0.2, LOOM__STATS_MORE, LOOM__STATS_INCONCLUSIVE},
-		{0.995, 1.005, 0.7, LOOM__STATS_MORE, LOOM__STATS_EQUIVALENT},
-		{1.002, 1.008, 0.001, LOOM__STATS_MORE, LOOM__STATS_EQUIVALENT},
-		{0.95, 1.05, 0.6, LOOM__STATS_MORE, LOOM__STATS_INCONCLUSIVE},
-		{0, INFINITY, 0.03, LOOM__STATS_MORE, LOOM__STATS_INCONCLUSIVE},
+	    {1.02, 1.05, 0.001, LOOM__STATS_MORE, LOOM__STATS_FASTER},
+	    {1.02, 1.05, 0.001, LOOM__STATS_LESS, LOOM__STATS_SLOWER},
+	    {0.95, 0.98, 0.001, LOOM__STATS_MORE, LOOM__STATS_SLOWER},
+	    {0.95, 0.98, 0.001, LOOM__STATS_LESS, LOOM__STATS_FASTER},
+	    {1.02, 1.05, 0.05, LOOM__STATS_MORE, LOOM__STATS_INCONCLUSIVE},
+	    {1.005, 1.02, 0.001, LOOM__STATS_MORE, LOOM__STATS_TRIVIAL},
+	    {0.981, 0.995, 0.001, LOOM__STATS_MORE, LOOM__STATS_TRIVIAL},
+	    {0.811, 0.9943, 0.001, LOOM__STATS_LESS, LOOM__STATS_INCONCLUSIVE}, /* 18.9 % is not trivial */
+	    {1.005, 1.05, 0.2, LOOM__STATS_MORE, LOOM__STATS_INCONCLUSIVE},
+	    {0.995, 1.005, 0.7, LOOM__STATS_MORE, LOOM__STATS_EQUIVALENT},
+	    {1.002, 1.008, 0.001, LOOM__STATS_MORE, LOOM__STATS_EQUIVALENT},
+	    {0.95, 1.05, 0.6, LOOM__STATS_MORE, LOOM__STATS_INCONCLUSIVE},
+	    {0, INFINITY, 0.03, LOOM__STATS_MORE, LOOM__STATS_INCONCLUSIVE},
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct loom__stats_comparison c = interval(rows[i].low, rows[i].high);
-		CU_ASSERT_EQUAL(loom__stats_judge(&c, rows[i].p, rows[i].better, 0.01, 0.05),
-				rows[i].verdict);
+		CU_ASSERT_EQUAL(loom__stats_judge(&c, rows[i].p, rows[i].better, 0.01, 0.05), rows[i].verdict);
 	}
 	CU_ASSERT_STRING_EQUAL(loom__stats_verdict_name(LOOM__STATS_TRIVIAL), "TRIVIAL");
 
@@ -187,8 +183,7 @@ TEST(verdicts)
 	CU_ASSERT(c.ratio.low == 0 && c.ratio.high == INFINITY && c.test.p == 1);
 	CU_ASSERT_EQUAL(loom__stats_more_blocks(&c, 0.01, 0.05, 1), 2);
 	CU_ASSERT(loom__stats_compare(a, a, 6, 0.95, &c) == 0);
-	CU_ASSERT_EQUAL(loom__stats_judge(&c, c.test.p, LOOM__STATS_MORE, 0, 0.05),
-			LOOM__STATS_EQUIVALENT);
+	CU_ASSERT_EQUAL(loom__stats_judge(&c, c.test.p, LOOM__STATS_MORE, 0, 0.05), LOOM__STATS_EQUIVALENT);
 	/* The comparison of A with B mirrors that of B with A. */
 	struct loom__stats_comparison back;
 	CU_ASSERT(loom__stats_compare(a, b, 6, 0.95, &c) == 0);
@@ -235,7 +230,6 @@ TEST(generator_and_blocks)
 		differ |= !!memcmp(slots, again, 3 * sizeof(*slots));
 	}
 	CU_ASSERT(differ);
-
 }
 
 static double gauss(struct loom__stats_rng *rng)
@@ -294,8 +288,7 @@ TEST(ticks_F21)
 static int beats(const struct loom__stats_point *j, const struct loom__stats_point *i)
 {
 	/* for x, more is better, and for y, less is better */
-	return j->x_low >= i->x_high && j->y_high <= i->y_low &&
-	       (j->x_low > i->x_high || j->y_high < i->y_low);
+	return j->x_low >= i->x_high && j->y_high <= i->y_low && (j->x_low > i->x_high || j->y_high < i->y_low);
 }
 
 TEST(pareto)
@@ -315,8 +308,7 @@ TEST(pareto)
 			if (width > 1 && i % 9 == 8)
 				p->x_low = -INFINITY, p->x_high = INFINITY;
 		}
-		CU_ASSERT_FATAL(loom__stats_pareto(points, n, LOOM__STATS_MORE, LOOM__STATS_LESS,
-						   front) == 0);
+		CU_ASSERT_FATAL(loom__stats_pareto(points, n, LOOM__STATS_MORE, LOOM__STATS_LESS, front) == 0);
 		for (size_t i = 0; i < n; i++) {
 			int dominated = 0;
 			for (size_t j = 0; j < n; j++)
@@ -327,8 +319,7 @@ TEST(pareto)
 		CU_ASSERT(on_front >= 1);
 	}
 	points[0].x_low = points[0].x_high + 1;
-	CU_ASSERT_EQUAL(loom__stats_pareto(points, 1, LOOM__STATS_MORE, LOOM__STATS_LESS, front),
-			LOOM_EINVAL);
+	CU_ASSERT_EQUAL(loom__stats_pareto(points, 1, LOOM__STATS_MORE, LOOM__STATS_LESS, front), LOOM_EINVAL);
 }
 
 /* ---- the advised number of further blocks ---------------------------------------------------------------------*/

@@ -36,12 +36,10 @@ static void run_everywhere(const char *workload, const char *opts)
 	static const uint32_t shapes[][2] = {{1, 1}, {2, 1}, {5, 1}, {2, 4}};
 	for (size_t s = 0; s < COUNT(scheds); s++)
 		for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-			struct harness *h = must_open(scheds[s], workload, opts, shapes[i][0],
-							  shapes[i][1]);
+			struct harness *h = must_open(scheds[s], workload, opts, shapes[i][0], shapes[i][1]);
 			for (int sample = 0; sample < 2; sample++)
 				if (harness_run(h, &err)) {
-					fprintf(stderr, "%s %s, %s: %s\n", workload, opts,
-						scheds[s], err.text);
+					fprintf(stderr, "%s %s, %s: %s\n", workload, opts, scheds[s], err.text);
 					CU_FAIL("wrong");
 				}
 			harness_close(h);
@@ -89,7 +87,8 @@ static void memset_apart(uint32_t noncoherent, uint32_t second_kind)
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	uint64_t *first = h->rig.part[LOOM_WORKLOAD].view.device[0],
 		 *second = h->rig.part[LOOM_WORKLOAD].view.device[1];
-	CU_ASSERT_EQUAL(first[3] & second[3], 3); /* a slot is 3 on the device that wrote it, and all ones on the other */
+	CU_ASSERT_EQUAL(first[3] & second[3],
+			3); /* a slot is 3 on the device that wrote it, and all ones on the other */
 	first[417] = second[417] = 417;
 	must_be_wrong(h, "written on two devices");
 	first[417] = second[417] = ~0ull;
@@ -188,10 +187,8 @@ TEST(synthetic_affinity)
 TEST(sha1)
 {
 	/* the SHA-1 values of "" and "abcd", as sha1sum prints them */
-	static const uint32_t none[5] = {0xda39a3ee, 0x5e6b4b0d, 0x3255bfef, 0x95601890,
-					 0xafd80709};
-	static const uint32_t abcd[5] = {0x81fe8bfe, 0x87576c3e, 0xcb22426f, 0x8e578473,
-					 0x82917acf};
+	static const uint32_t none[5] = {0xda39a3ee, 0x5e6b4b0d, 0x3255bfef, 0x95601890, 0xafd80709};
+	static const uint32_t abcd[5] = {0x81fe8bfe, 0x87576c3e, 0xcb22426f, 0x8e578473, 0x82917acf};
 	uint32_t digest[5], message[6] = {0x61626364};
 	sha1_block(digest, message, 0);
 	CU_ASSERT_EQUAL(memcmp(digest, none, sizeof(none)), 0);
@@ -205,8 +202,7 @@ TEST(uts_custom)
 	run_everywhere("workload_uts", "tree=custom shape=linear depth=6 seed=34");
 	run_everywhere("workload_uts", "tree=custom shape=cyclic depth=4 b0=3 seed=5");
 	run_everywhere("workload_uts", "tree=custom type=binomial b0=300 q=0.1 m=8 seed=42");
-	run_everywhere("workload_uts",
-		       "tree=custom type=hybrid shape=linear depth=8 b0=4 q=0.2 m=4 seed=1");
+	run_everywhere("workload_uts", "tree=custom type=hybrid shape=linear depth=8 b0=4 q=0.2 m=4 seed=1");
 	run_everywhere("workload_uts", "create=eager tree=custom depth=5 seed=3");
 	/* The tree is deeper than the nodes that a worker may keep. Then spawn() runs tasks inside of other tasks, in
 	 * the remaining places. */
@@ -254,8 +250,7 @@ TEST(uts_published)
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 	static const char *const trees[] = {NULL};
 #else
-	static const char *const trees[] = {"tree=T1", "tree=T2", "tree=T3",
-					    "tree=T4", "tree=T5", NULL};
+	static const char *const trees[] = {"tree=T1", "tree=T2", "tree=T3", "tree=T4", "tree=T5", NULL};
 #endif
 	for (size_t i = 0; trees[i]; i++) {
 		struct harness *h = right("workload_uts", trees[i]);
@@ -281,9 +276,7 @@ static void write_file(const char *name, const char *text, size_t bytes, int pac
 {
 	/* with "T" zlib writes the text without compression */
 	gzFile f = gzopen(at(name), packed ? "wb" : "wbT");
-	fake_must(f && (!bytes || gzwrite(f, text, (unsigned)bytes) == (int)bytes) &&
-			     gzclose(f) == Z_OK,
-		     name, NULL);
+	fake_must(f && (!bytes || gzwrite(f, text, (unsigned)bytes) == (int)bytes) && gzclose(f) == Z_OK, name, NULL);
 }
 
 #define TEXT(name, text, packed) write_file(name, text, strlen(text), packed)
@@ -340,9 +333,8 @@ TEST(contains)
 	expect("word=und limit=2", 2, 1, 0);
 	expect("word=nirgends", 6, 0, 0);
 	/* A symbolic link to a file is a document. Links to folders and broken links are left out. */
-	fake_must(!symlink("sub/c.gz", at("f.gz")) && !symlink("sub", at("g.gz")) &&
-			     !symlink("nowhere", at("h.gz")),
-		     "symlink", NULL);
+	fake_must(!symlink("sub/c.gz", at("f.gz")) && !symlink("sub", at("g.gz")) && !symlink("nowhere", at("h.gz")),
+		  "symlink", NULL);
 	expect("word=und", 7, 5, 2);
 	CU_ASSERT_PTR_NOT_NULL(strstr(fake.log, "left out"));
 	fake.log[0] = 0;
@@ -383,8 +375,8 @@ TEST(contains_index)
 	TEXT("index", "# two of three\n0 10\n11 13\n\n25 11\n", 0);
 	for (int i = 0; i < 4; i++) {
 		char all[256];
-		snprintf(all, sizeof(all), "path=%s index=%s word=ja load=%s",
-			 at(i & 1 ? "text.gz" : "text"), at("index"), i & 2 ? "ahead" : "task");
+		snprintf(all, sizeof(all), "path=%s index=%s word=ja load=%s", at(i & 1 ? "text.gz" : "text"),
+			 at("index"), i & 2 ? "ahead" : "task");
 		run_everywhere("workload_contains", all);
 		CU_ASSERT_EQUAL(metric("documents"), 3);
 		CU_ASSERT_EQUAL(metric("matches"), 2);

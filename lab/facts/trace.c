@@ -11,7 +11,7 @@
 
 static const char *const kinds[] = {
 #define LOOM__TRACE_NAME(NAME, text, more) text,
-	LOOM_TRACE_MAP(LOOM__TRACE_NAME)
+    LOOM_TRACE_MAP(LOOM__TRACE_NAME)
 #undef LOOM__TRACE_NAME
 };
 
@@ -96,8 +96,8 @@ static void add_text(struct scribe *p, const char *key, const char *text)
 
 static void open_event(struct scribe *p, char phase, uint32_t device, uint32_t worker)
 {
-	loom__text_add(&p->out, "%s{\"ph\":\"%c\",\"pid\":%u,\"tid\":%u", p->out.length > 20 ? ",\n" : "",
-		       phase, device, worker);
+	loom__text_add(&p->out, "%s{\"ph\":\"%c\",\"pid\":%u,\"tid\":%u", p->out.length > 20 ? ",\n" : "", phase,
+		       device, worker);
 }
 
 /* Appends the name of a device or worker. `what` is the kind of name that the viewer expects. */
@@ -113,8 +113,7 @@ static void add_name(struct scribe *p, const char *what, uint32_t worker, const 
 static uint32_t device_of(const struct loom_stack *s, uint32_t worker)
 {
 	uint32_t d = 0;
-	while (d + 1 < s->layout.devices &&
-	       worker >= s->shape[d].first_worker + s->shape[d].workers)
+	while (d + 1 < s->layout.devices && worker >= s->shape[d].first_worker + s->shape[d].workers)
 		d++;
 	return d;
 }
@@ -127,8 +126,8 @@ static void add_arrow(struct scribe *p, char phase, uint32_t worker, uint64_t at
 	struct span ran = span_of(p->s, worker);
 	uint64_t first = since(p, device, ran.begin), last = since(p, device, ran.end);
 	open_event(p, phase, device, worker);
-	loom__text_add(&p->out, ",\"id\":%llu,\"name\":\"stolen\",\"cat\":\"steal\"%s",
-		       (unsigned long long)p->flows, phase == 'f' ? ",\"bp\":\"e\"" : "");
+	loom__text_add(&p->out, ",\"id\":%llu,\"name\":\"stolen\",\"cat\":\"steal\"%s", (unsigned long long)p->flows,
+		       phase == 'f' ? ",\"bp\":\"e\"" : "");
 	add_us(p, "ts", at < first ? first : at > last ? last : at);
 	loom__text_add(&p->out, "}");
 }
@@ -215,8 +214,8 @@ int loom__trace_write(struct loom_stack *s, const char *path, struct loom__trace
 		       "\n],\n\"displayTimeUnit\":\"ns\",\n\"otherData\":{\"gpuloom\":\"%s\","
 		       "\"tasks_per_event\":%llu,\"lost\":%llu}}\n",
 		       LOOM_VERSION_TEXT, (unsigned long long)s->trace.every, (unsigned long long)traced->lost);
-	int rc = loom__text_ok(&p.out) ? loom__write_file(path, p.out.at, p.out.length, err) :
-					 LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	int rc = loom__text_ok(&p.out) ? loom__write_file(path, p.out.at, p.out.length, err)
+				       : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	loom__text_free(&p.out);
 	return rc;
 }

@@ -23,8 +23,7 @@ static int open_new(struct loom__text *name, const char *path, mode_t mode)
 {
 	for (;;) {
 		name->length = 0;
-		loom__text_add(name, "%s.%ld.%llx.tmp", path, (long)getpid(),
-			       (unsigned long long)loom__now_ns());
+		loom__text_add(name, "%s.%ld.%llx.tmp", path, (long)getpid(), (unsigned long long)loom__now_ns());
 		if (!loom__text_ok(name)) {
 			errno = ENOMEM;
 			return -1;

@@ -41,10 +41,9 @@ static int load(struct loom_error *err)
 		if (!(*(void **)symbols[i].at = dlsym(p.library, symbols[i].name)))
 			p.library = NULL;
 	if (!p.library)
-		return LOOM__FAIL(
-		    err, LOOM_EUNAVAIL,
-		    "the launcher speaks PMIx, but libpmix.so.2 is not installed (Debian: libpmix2), or too "
-		    "old: let gpuloom start the ranks with -n");
+		return LOOM__FAIL(err, LOOM_EUNAVAIL,
+				  "the launcher speaks PMIx, but libpmix.so.2 is not installed (Debian: libpmix2), or too old: let "
+				  "gpuloom start the ranks with -n");
 	return 0;
 }
 
@@ -78,11 +77,8 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 	pmix_status_t rc = p.put(PMIX_GLOBAL, key, &value);
 	if (rc == PMIX_SUCCESS)
 		rc = p.commit();
-	pmix_info_t collect;
-	memset(&collect, 0, sizeof(collect));
+	pmix_info_t collect = {.value = {.type = PMIX_BOOL, .data.flag = true}};
 	snprintf(collect.key, sizeof(collect.key), "%s", PMIX_COLLECT_DATA);
-	collect.value.type = PMIX_BOOL;
-	collect.value.data.flag = true;
 	pmix_proc_t everybody = p.self;
 	everybody.rank = PMIX_RANK_WILDCARD;
 	if (rc == PMIX_SUCCESS)
@@ -108,10 +104,8 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 	}
 	if (rc == PMIX_SUCCESS)
 		return 0;
-	return LOOM__FAIL(
-	    err, LOOM_EDIED,
-	    "rank %u: an exchange of all ranks over PMIx failed (%s): another rank or the launcher has ended",
-	    b->ranks.rank, p.text(rc));
+	return LOOM__FAIL(err, LOOM_EDIED, "rank %u: an exchange of all ranks over PMIx failed (%s): another rank or the launcher has ended",
+			  b->ranks.rank, p.text(rc));
 }
 
 static uint32_t own_rank; /* for on_lost(), which PMIx may call when the caller's struct loom__boot is gone */
@@ -134,10 +128,8 @@ int loom__pmix_begin(struct loom__boot *boot, struct loom_error *err)
 	uint32_t ranks = 0;
 	if (status != PMIX_SUCCESS)
 		return LOOM__FAIL(err, LOOM_EUNAVAIL,
-				  "PMIX_RANK is set, but no launcher answers (%s): start gpuloom by mpirun or `srun "
-				  "--mpi=pmix`; if no "
-				  "launcher is to start it, `unset PMIX_RANK PMIX_NAMESPACE` first",
-				  p.text(status));
+				  "PMIX_RANK is set, but no launcher answers (%s): start gpuloom by mpirun or `srun --mpi=pmix`; "
+				  "if no launcher is to start it, `unset PMIX_RANK PMIX_NAMESPACE` first", p.text(status));
 	if (number(PMIX_JOB_SIZE, PMIX_RANK_WILDCARD, &ranks) || p.self.rank >= ranks)
 		return LOOM__FAIL(err, LOOM_EUNAVAIL, "the launcher does not report the number of ranks");
 	boot->how = LOOM__BOOT_PMIX;
@@ -167,10 +159,8 @@ void loom__pmix_end(struct loom__boot *boot, int status)
 int loom__pmix_begin(struct loom__boot *boot, struct loom_error *err)
 {
 	(void)boot;
-	return LOOM__FAIL(
-	    err, LOOM_EUNAVAIL,
-	    "the launcher speaks PMIx, but this gpuloom was built without <pmix.h> (Debian: libpmix-dev): "
-	    "let gpuloom start the ranks with -n");
+	return LOOM__FAIL(err, LOOM_EUNAVAIL, "the launcher speaks PMIx, but this gpuloom was built without <pmix.h> (Debian: "
+					      "libpmix-dev): let gpuloom start the ranks with -n");
 }
 
 void loom__pmix_end(struct loom__boot *boot, int status)

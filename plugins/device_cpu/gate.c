@@ -17,8 +17,7 @@
 int gate_open(struct gate *g, int process)
 {
 	/* A forked child inherits these words at the same address. The memory is freed with the last mapping. */
-	void *p = mmap(NULL, sizeof(*g->words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-		       -1, 0);
+	void *p = mmap(NULL, sizeof(*g->words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return errno;
 	/* A wait for a process must also end with the process, so poll() waits for an eventfd and a pidfd. */
@@ -80,7 +79,8 @@ uint32_t gate_park(struct gate *g, const struct loom_ctx *c, uint32_t last, uint
 	}
 	if ((phase = loom_load_acquire_sys(word)) != last)
 		return phase;
-	/* Relaxed, because a thread that counts itself too late for gate_call() finds a new phase, and does not sleep. */
+	/* Relaxed, because a thread that counts itself too late for gate_call() finds a new phase, and does not sleep.
+	 */
 	__atomic_fetch_add(&g->words->sleeping, 1, __ATOMIC_RELAXED);
 	/* Sequentially consistent, as the load in go_alone(): it sees this, or this lane sees the new phase. */
 	__atomic_store_n(&g->words->woken, 0, __ATOMIC_SEQ_CST);
@@ -130,7 +130,8 @@ uint32_t gate_spin(struct gate *g, const struct loom_ctx *c, uint32_t ready)
 {
 	uint32_t phase;
 	uint64_t until = gate_clock() + GO_NS;
-	/* Acquire: pairs with the host's release of GO. GO comes at once, unless the host thread waits for this core. */
+	/* Acquire: pairs with the host's release of GO. GO comes at once, unless the host thread waits for this core.
+	 */
 	while ((phase = loom_load_acquire_sys(&c->ctl->phase)) == ready)
 		if (gate_clock() < until)
 			loom_pause(c);
@@ -146,8 +147,8 @@ uint32_t gate_spin(struct gate *g, const struct loom_ctx *c, uint32_t ready)
 static void note_end(struct gate_words *w, uint64_t now_ns)
 {
 	uint64_t end = __atomic_load_n(&w->end_ns, __ATOMIC_RELAXED);
-	while (end < now_ns && !__atomic_compare_exchange_n(&w->end_ns, &end, now_ns, 1,
-							    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	while (end < now_ns &&
+	       !__atomic_compare_exchange_n(&w->end_ns, &end, now_ns, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 }
 
@@ -269,8 +270,7 @@ static int sleep_until(struct gate *g, uint32_t seen, struct pollfd *process, co
 	return 0;
 }
 
-static int await(struct gate *g, const uint32_t *word, uint32_t value, const uint32_t *stop, int pidfd,
-		 uint64_t end_ns)
+static int await(struct gate *g, const uint32_t *word, uint32_t value, const uint32_t *stop, int pidfd, uint64_t end_ns)
 {
 	struct pollfd process = {.fd = pidfd, .events = POLLIN};
 	for (int slept = 0;; slept = 1) {
@@ -290,15 +290,13 @@ static int await(struct gate *g, const uint32_t *word, uint32_t value, const uin
 		if (now >= end_ns)
 			return LOOM_ETIMEDOUT;
 		uint64_t left = end_ns - now;
-		struct timespec most = {.tv_sec = (time_t)(left / 1000000000u),
-					.tv_nsec = (long)(left % 1000000000u)};
+		struct timespec most = {.tv_sec = (time_t)(left / 1000000000u), .tv_nsec = (long)(left % 1000000000u)};
 		if (sleep_until(g, seen, &process, &most) == EINTR)
 			return LOOM_EINTR;
 	}
 }
 
-int gate_await(struct gate *g, const uint32_t *word, uint32_t value, const uint32_t *stop, int pidfd,
-	       uint64_t end_ns)
+int gate_await(struct gate *g, const uint32_t *word, uint32_t value, const uint32_t *stop, int pidfd, uint64_t end_ns)
 {
 	/* Acquire: pairs with the release in gate_tell(). */
 	if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value)

@@ -17,12 +17,12 @@ struct gate_words {
 	uint32_t started; /* 1: the threads of a device process run, or failed to start (`failure`) */
 	uint32_t pin_errno;
 	uint32_t finished __attribute__((aligned(64))); /* number of workers that have finished the sample */
-	uint32_t done;     /* the GO phase that all workers have finished */
-	uint64_t end_ns;   /* latest end time of a worker so far */
-	uint64_t ended_ns; /* end time of the sample of phase `done` */
-	uint32_t gone;     /* number of threads that have left the launch */
-	uint32_t event;    /* the eventcount on which the host sleeps if the workers are threads */
-	uint32_t waiting;  /* 1: the host sleeps or is about to sleep */
+	uint32_t done;                                  /* the GO phase that all workers have finished */
+	uint64_t end_ns;                                /* latest end time of a worker so far */
+	uint64_t ended_ns;                              /* end time of the sample of phase `done` */
+	uint32_t gone;                                  /* number of threads that have left the launch */
+	uint32_t event;   /* the eventcount on which the host sleeps if the workers are threads */
+	uint32_t waiting; /* 1: the host sleeps or is about to sleep */
 	/* For a sample whose workers may be late. The upper half is the phase. The lower half is the number of workers
 	 * in the sample, plus GATE_CLOSED after a worker has seen the end. The last worker to leave notifies the host.
 	 * Model: tests/models/gate.pml. */
@@ -52,11 +52,11 @@ void gate_reset(struct gate *g); /* called while no workers exist */
 
 /* Waits until the host leaves phase `last`. Spins for a while, then sleeps. Returns READY, GO or RETIRE. */
 uint32_t gate_park(struct gate *g, const struct loom_ctx *c, uint32_t last, uint64_t spin_ns);
-/* Returns 1 if the caller executes worker 0 of the sample that began by GO. The value may belong to the next sample, if this
- * worker is late. Then this sample is over. */
+/* Returns 1 if the caller executes worker 0 of the sample that began by GO. The value may belong to the next sample, if
+ * this worker is late. Then this sample is over. */
 int gate_is_callers(const struct loom_ctx *c);
-/* Replaces gate_park() for the thread of worker 0 if the caller executes this worker in some samples. Does not spin, and does
- * not return for these samples. */
+/* Replaces gate_park() for the thread of worker 0 if the caller executes this worker in some samples. Does not spin,
+ * and does not return for these samples. */
 uint32_t gate_park_apart(struct gate *g, const struct loom_ctx *c, uint32_t last);
 /* Reports that this lane has arrived and polls for GO. The last of `lanes` notifies the host. */
 void gate_arrive(struct gate *g, uint32_t lanes, uint32_t phase);
@@ -64,8 +64,7 @@ void gate_arrive(struct gate *g, uint32_t lanes, uint32_t phase);
 uint32_t gate_spin(struct gate *g, const struct loom_ctx *c, uint32_t ready);
 /* Called when a worker has finished the sample that `phase` started. The last of `workers` notifies the host. A worker
  * that left because it was `stopped` does so, too, because the host may have to wake other workers. */
-void gate_finish(struct gate *g, uint32_t workers, uint32_t phase, uint64_t now_ns,
-		 int stopped);
+void gate_finish(struct gate *g, uint32_t workers, uint32_t phase, uint64_t now_ns, int stopped);
 /* For a sample whose workers may be late. Returns 1 if this worker takes part, 0 if it came too late. */
 int gate_join(struct gate *g, const struct loom_ctx *c, uint32_t phase);
 /* Called after gate_join(). If the host has left it to the workers, wakes those that sleep. */
@@ -92,8 +91,7 @@ void gate_nudge(struct gate *g);
 /* Waits until *word is `value`, and then returns 0. Returns LOOM_ETIMEDOUT at `end_ns`, and LOOM_EINTR after a signal.
  * Returns LOOM_EDIED if the process of `pidfd` has ended; pidfd = -1: there is no process. If `stop` is not NULL, it
  * also returns LOOM_EINTR after a nudge, or after a notification if *stop is set. */
-int gate_await(struct gate *g, const uint32_t *word, uint32_t value, const uint32_t *stop, int pidfd,
-	       uint64_t end_ns);
+int gate_await(struct gate *g, const uint32_t *word, uint32_t value, const uint32_t *stop, int pidfd, uint64_t end_ns);
 /* Like gate_await(), but with a time span, for work of threads of this process. If the process is stopped, the clock
  * continues but the threads do not. So the span is divided into ten waits, and a stop uses up at most one of them. */
 int gate_await_within(struct gate *g, const uint32_t *word, uint32_t value, int pidfd, uint64_t span_ns);

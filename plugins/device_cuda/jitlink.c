@@ -99,10 +99,9 @@ static int fail(const struct loom_host *host, const char *label, const char *fil
 				 "older one, or install a newer libnvJitLink",
 				 label, file);
 	if (lacks_task(log, name, sizeof(name)))
-		return LOOM_FAIL(
-		    host, err, LOOM_EPLUGIN,
-		    "%s: %s: it has no task function '%s' for this version of gpuloom (LOOM_IR_TASK)", label,
-		    file, name);
+		return LOOM_FAIL(host, err, LOOM_EPLUGIN,
+				 "%s: %s: it has no task function '%s' for this version of gpuloom (LOOM_IR_TASK)",
+				 label, file, name);
 	if (log && *log)
 		rtc_first_error(log, line, sizeof(line));
 	return LOOM_FAIL(host, err, LOOM_EPLUGIN, "%s: %s: it does not link: %s", label, file,

@@ -56,16 +56,15 @@ enum class {
 	CLASSES
 };
 static const char *const names[] = {
-    "malloc", "mmap",	 "memfd",   "thread", "eventfd", "epoll", "futex",
-    "userfaultfd", "ioctl", "syscall", "open", "read", "write",
-    "fork", "socket", "poll", "wait", "prctl", "ftruncate", "rename",
+    "malloc", "mmap", "memfd", "thread", "eventfd", "epoll", "futex", "userfaultfd", "ioctl",     "syscall",
+    "open",   "read", "write", "fork",   "socket",  "poll",  "wait",  "prctl",       "ftruncate", "rename",
 };
 
 enum { STACKS = 65536 };
 struct page {
 	_Atomic uint64_t count[CLASSES];
 	_Atomic uint64_t failed;
-	char where[240];	/* the stack of the first failed call */
+	char where[240];        /* the stack of the first failed call */
 	_Atomic uint64_t paths; /* used bytes of `path`, which has the NUL-terminated names of created files */
 	char path[32768];
 	_Atomic uint64_t died; /* the number of processes that a signal has ended */
@@ -175,8 +174,7 @@ static int is_own(void *caller)
 		return 0;
 	const char *base = strrchr(info.dli_fname, '/');
 	base = base ? base + 1 : info.dli_fname;
-	return strstr(info.dli_fname, "/plugins/") || !strncmp(base, "gpuloom", 7) ||
-	       !strncmp(base, "libgpuloom", 10);
+	return strstr(info.dli_fname, "/plugins/") || !strncmp(base, "gpuloom", 7) || !strncmp(base, "libgpuloom", 10);
 }
 
 static void note(enum class c, uint64_t n, void *caller)
@@ -190,9 +188,8 @@ static void note(enum class c, uint64_t n, void *caller)
 		return;
 	if (!dladdr(caller, &info))
 		info = (Dl_info){.dli_fname = "?"};
-	snprintf(page->where, sizeof(page->where), "%s %llu: %s+0x%lx %s", names[c],
-		 (unsigned long long)n, info.dli_fname,
-		 (unsigned long)((char *)caller - (char *)info.dli_fbase),
+	snprintf(page->where, sizeof(page->where), "%s %llu: %s+0x%lx %s", names[c], (unsigned long long)n,
+		 info.dli_fname, (unsigned long)((char *)caller - (char *)info.dli_fbase),
 		 info.dli_sname ? info.dli_sname : "");
 }
 
@@ -224,7 +221,7 @@ static int due(enum class c, void *caller)
 	errno = cut ? number : how;
 	return 1;
 }
-#define CALLER __builtin_return_address(0)
+#define CALLER   __builtin_return_address(0)
 #define FAILS(c) (due((c), CALLER) && !cut)
 
 static void made(const char *prefix, const char *path)
@@ -238,10 +235,10 @@ static void made(const char *prefix, const char *path)
 }
 
 /* Declares `next`, the function that this library replaces. */
-#define NEXT(f)                                                                                    \
-	static __typeof__(f) *next;                                                                \
-	if (!next)                                                                                 \
-		next = (__typeof__(f) *)dlsym(RTLD_NEXT, #f)
+#define NEXT(f)                                                                                                        \
+	static __typeof__(f) *next;                                                                                    \
+	if (!next)                                                                                                     \
+	next = (__typeof__(f) *)dlsym(RTLD_NEXT, #f)
 
 static int in_the_middle; /* 1 after a call of exit(), when open descriptors are no leak */
 
@@ -292,7 +289,8 @@ __attribute__((destructor)) static void end(void)
 		memcpy(page->open_name, name, sizeof(name));
 }
 
-/* Records in `within` a call of exit() by any file but the command gpuloom, because a library must not end the process. */
+/* Records in `within` a call of exit() by any file but the command gpuloom, because a library must not end the process.
+ */
 EXPORT void exit(int status)
 {
 	NEXT(exit);
@@ -373,11 +371,11 @@ EXPORT void *mmap64(void *at, size_t n, int prot, int flags, int fd, off64_t off
 
 /* ---- calls that fail as a whole -------------------------------------------------------------- */
 
-#define WHOLE(class, result, name, params, args)                                                   \
-	EXPORT result name params                                                                  \
-	{                                                                                          \
-		NEXT(name);                                                                        \
-		return FAILS(class) ? (result)-1 : next args;                                      \
+#define WHOLE(class, result, name, params, args)                                                                       \
+	EXPORT result name params                                                                                      \
+	{                                                                                                              \
+		NEXT(name);                                                                                            \
+		return FAILS(class) ? (result)-1 : next args;                                                          \
 	}
 WHOLE(MEMFD, int, memfd_create, (const char *a, unsigned b), (a, b))
 WHOLE(EVENTFD, int, eventfd, (unsigned a, int b), (a, b))
@@ -386,7 +384,8 @@ WHOLE(EPOLL, int, epoll_create, (int a), (a))
 WHOLE(EPOLL, int, epoll_ctl, (int a, int b, int c, struct epoll_event *d), (a, b, c, d))
 WHOLE(EPOLL, int, epoll_wait, (int a, struct epoll_event *b, int c, int d), (a, b, c, d))
 WHOLE(FORK, pid_t, fork, (void), ())
-/* Marks sockets of libfabric, because its provider tcp does not close a connection whose peer dies during the set-up. */
+/* Marks sockets of libfabric, because its provider tcp does not close a connection whose peer dies during the set-up.
+ */
 static int socket_of(int fd, void *caller)
 {
 	if (fd >= 0 && fd < DESCRIPTORS)
@@ -415,9 +414,8 @@ WHOLE(SOCKET, ssize_t, send, (int a, const void *b, size_t c, int d), (a, b, c, 
 WHOLE(SOCKET, ssize_t, recv, (int a, void *b, size_t c, int d), (a, b, c, d))
 WHOLE(SOCKET, ssize_t, sendmsg, (int a, const struct msghdr *b, int c), (a, b, c))
 WHOLE(SOCKET, ssize_t, recvmsg, (int a, struct msghdr *b, int c), (a, b, c))
-WHOLE(POLL, int, poll, (struct pollfd *a, nfds_t b, int c), (a, b, c))
-WHOLE(POLL, int, ppoll, (struct pollfd *a, nfds_t b, const struct timespec *c, const sigset_t *d),
-      (a, b, c, d))
+WHOLE(POLL, int, poll, (struct pollfd * a, nfds_t b, int c), (a, b, c))
+WHOLE(POLL, int, ppoll, (struct pollfd * a, nfds_t b, const struct timespec *c, const sigset_t *d), (a, b, c, d))
 WHOLE(WAIT, pid_t, waitpid, (pid_t a, int *b, int c), (a, b, c))
 WHOLE(WAIT, int, waitid, (idtype_t a, id_t b, siginfo_t *c, int d), (a, b, c, d))
 WHOLE(FTRUNCATE, int, ftruncate, (int a, off_t b), (a, b))
@@ -462,9 +460,7 @@ EXPORT long syscall(long number, ...)
 	long a = va_arg(v, long), b = va_arg(v, long), c = va_arg(v, long);
 	long d = va_arg(v, long), e = va_arg(v, long), f = va_arg(v, long);
 	va_end(v);
-	enum class class = number == SYS_futex	       ? FUTEX
-			   : number == SYS_userfaultfd ? USERFAULTFD
-						       : SYSCALL;
+	enum class class = number == SYS_futex ? FUTEX : number == SYS_userfaultfd ? USERFAULTFD : SYSCALL;
 	if (!next) /* the call came before the C library was initialised */
 		next = (__typeof__(syscall) *)dlsym(RTLD_NEXT, "syscall");
 	return FAILS(class) ? -1 : next(number, a, b, c, d, e, f);
@@ -472,28 +468,25 @@ EXPORT long syscall(long number, ...)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-#define OPEN(name, path, ...)                                                               \
-	{                                                                                          \
-		NEXT(name);                                                                        \
-		va_list v;                                                                         \
-		va_start(v, flags);                                                                \
-		int mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(v, int) : 0;                   \
-		va_end(v);                                                                         \
-		if (FAILS(OPEN))                                                                   \
-			return -1;                                                                 \
-		int fd = next(__VA_ARGS__, flags, mode);                                           \
-		if (fd >= 0 && flags & O_CREAT)                                                    \
-			made("", path);                                                            \
-		return fd;                                                                         \
+#define OPEN(name, path, ...)                                                                                          \
+	{                                                                                                              \
+		NEXT(name);                                                                                            \
+		va_list v;                                                                                             \
+		va_start(v, flags);                                                                                    \
+		int mode = flags & (O_CREAT | __O_TMPFILE) ? va_arg(v, int) : 0;                                       \
+		va_end(v);                                                                                             \
+		if (FAILS(OPEN))                                                                                       \
+			return -1;                                                                                     \
+		int fd = next(__VA_ARGS__, flags, mode);                                                               \
+		if (fd >= 0 && flags & O_CREAT)                                                                        \
+			made("", path);                                                                                \
+		return fd;                                                                                             \
 	}
-EXPORT int open(const char *path, int flags, ...)
-OPEN(open, path, path)
-EXPORT int open64(const char *path, int flags, ...)
-OPEN(open64, path, path)
-EXPORT int openat(int at, const char *path, int flags, ...)
-OPEN(openat, path, at, path)
+EXPORT int open(const char *path, int flags, ...) OPEN(open, path, path) EXPORT
+    int open64(const char *path, int flags, ...) OPEN(open64, path, path) EXPORT
+    int openat(int at, const char *path, int flags, ...) OPEN(openat, path, at, path)
 
-EXPORT int shm_open(const char *name, int flags, mode_t mode)
+	EXPORT int shm_open(const char *name, int flags, mode_t mode)
 {
 	NEXT(shm_open);
 	if (FAILS(OPEN))
@@ -525,23 +518,20 @@ EXPORT char *mkdtemp(char *path)
 	return name;
 }
 
-#define PART(class, name, data, params, whole, half)                                               \
-	EXPORT ssize_t name params                                                                 \
-	{                                                                                          \
-		NEXT(name);                                                                        \
-		if (!due(class, CALLER))                                                           \
-			return next whole;                                                         \
-		return cut ? next half : -1;                                                       \
+#define PART(class, name, data, params, whole, half)                                                                   \
+	EXPORT ssize_t name params                                                                                     \
+	{                                                                                                              \
+		NEXT(name);                                                                                            \
+		if (!due(class, CALLER))                                                                               \
+			return next whole;                                                                             \
+		return cut ? next half : -1;                                                                           \
 	}
 #define HALF(n) ((n) > 1 ? (n) / 2 : (n))
 PART(READ, read, void, (int fd, void *to, size_t n), (fd, to, n), (fd, to, HALF(n)))
-PART(READ, pread, void, (int fd, void *to, size_t n, off_t at), (fd, to, n, at),
-     (fd, to, HALF(n), at))
-PART(READ, pread64, void, (int fd, void *to, size_t n, off64_t at), (fd, to, n, at),
-     (fd, to, HALF(n), at))
-PART(WRITE, write, const void, (int fd, const void *from, size_t n), (fd, from, n),
-     (fd, from, HALF(n)))
+PART(READ, pread, void, (int fd, void *to, size_t n, off_t at), (fd, to, n, at), (fd, to, HALF(n), at))
+PART(READ, pread64, void, (int fd, void *to, size_t n, off64_t at), (fd, to, n, at), (fd, to, HALF(n), at))
+PART(WRITE, write, const void, (int fd, const void *from, size_t n), (fd, from, n), (fd, from, HALF(n)))
 PART(WRITE, pwrite, const void, (int fd, const void *from, size_t n, off_t at), (fd, from, n, at),
      (fd, from, HALF(n), at))
-PART(WRITE, pwrite64, const void, (int fd, const void *from, size_t n, off64_t at),
-     (fd, from, n, at), (fd, from, HALF(n), at))
+PART(WRITE, pwrite64, const void, (int fd, const void *from, size_t n, off64_t at), (fd, from, n, at),
+     (fd, from, HALF(n), at))

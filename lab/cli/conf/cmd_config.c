@@ -15,29 +15,28 @@ struct config_args {
 };
 
 static const struct loom__option options[] = {
-	LOOM__OPTION_SET(struct config_args),
-	LOOM__OPTION_TRUST(struct config_args),
-	{"origin", NULL, "show: print the origin of each value", LOOM__AT(struct config_args, origin, BOOL)},
-	{"as-ini", NULL, "show: print one conf file that gives the same run",
-	 LOOM__AT(struct config_args, as_ini, BOOL)},
-	{"json", NULL, "schema: print JSON", LOOM__AT(struct config_args, json, BOOL)},
-	{0}};
+    LOOM__OPTION_SET(struct config_args),
+    LOOM__OPTION_TRUST(struct config_args),
+    {"origin", NULL, "show: print the origin of each value", LOOM__AT(struct config_args, origin, BOOL)},
+    {"as-ini", NULL, "show: print one conf file that gives the same run", LOOM__AT(struct config_args, as_ini, BOOL)},
+    {"json", NULL, "schema: print JSON", LOOM__AT(struct config_args, json, BOOL)},
+    {0}};
 
 static int run(struct loom__cli *cli, void *args);
 
 const struct loom__usage loom__config_usage = {
-	.command = "config",
-	.synopsis = "check CONF... [options]\nshow CONF... [options]\nschema [options]",
-	.about = "  check   read the conf and its plug-ins, report every error, run nothing\n"
-		 "  show    print the effective value of every option\n"
-		 "  schema  print all options of the core and of every plug-in found\n",
-	.options = options,
-	.examples = "config check my.ini\tall mistakes at once\n"
-		    "config show --origin contains\twhere each value comes from\n"
-		    "config schema\tall options\n",
-	.page = "docs/config.md",
-	.inputs = 1,
-	LOOM__REQUEST(struct config_args, conf.file, run)};
+    .command = "config",
+    .synopsis = "check CONF... [options]\nshow CONF... [options]\nschema [options]",
+    .about = "  check   read the conf and its plug-ins, report every error, run nothing\n"
+	     "  show    print the effective value of every option\n"
+	     "  schema  print all options of the core and of every plug-in found\n",
+    .options = options,
+    .examples = "config check my.ini\tall mistakes at once\n"
+		"config show --origin contains\twhere each value comes from\n"
+		"config schema\tall options\n",
+    .page = "docs/config.md",
+    .inputs = 1,
+    LOOM__REQUEST(struct config_args, conf.file, run)};
 
 struct show {
 	FILE *out;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/plugin/templates.h"
 
-#define EMBED(name, file)                                                                          \
-	LOOM_EMBED(name##_text, "conform/templates/" file);                                                \
+#define EMBED(name, file)                                                                                              \
+	LOOM_EMBED(name##_text, "conform/templates/" file);                                                            \
 	static const struct loom__embedded name = {name##_text, name##_text_end}
-#define EMBED_SHARED(name, file)                                                                   \
-	LOOM_EMBED(name##_text, "conform/templates/" file);                                                \
+#define EMBED_SHARED(name, file)                                                                                       \
+	LOOM_EMBED(name##_text, "conform/templates/" file);                                                            \
 	const struct loom__embedded name = {name##_text, name##_text_end}
 
 EMBED_SHARED(loom__template_makefile, "Makefile.in");
@@ -37,8 +37,7 @@ const struct loom__template *loom__template_of(enum loom_kind kind)
 	    [LOOM_TERM] = {&term_c, &term_dev, "one counter of idle workers"},
 	    [LOOM_SYNC] = {&sync_c, &sync_dev, "consumers that poll for their item"},
 	    [LOOM_BARRIER] = {&barrier_c, &barrier_dev, "a central barrier"},
-	    [LOOM_TRIGGER] = {&trigger_c, &trigger_dev,
-			      "operations within this process, by memory copies"},
+	    [LOOM_TRIGGER] = {&trigger_c, &trigger_dev, "operations within this process, by memory copies"},
 	    [LOOM_QOS] = {&qos_c, NULL, "counts what the service path serves, and limits nothing"},
 	    [LOOM_WORKLOAD] = {&workload_c, &workload_dev, "the sum of squares, one task each"},
 	};

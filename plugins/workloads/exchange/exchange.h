@@ -17,25 +17,24 @@ struct ex_opts {
 	uint32_t extra[5]; /* options of the application */
 };
 
-#define EX_ROWS(size_default, size_min, size_max, size_help, iterations_default)                    \
-	LOOM_OPT(struct ex_opts, size, LOOM_OPT_U32, size_default, size_help, .min = size_min,      \
-		 .max = size_max), \
-	LOOM_OPT(struct ex_opts, iterations, LOOM_OPT_U32, iterations_default, \
-			 "Iterations of communication.", .min = 1, .max = 100000), \
-	LOOM_OPT(struct ex_opts, tc, LOOM_OPT_U32, "0", \
-			 "Extra work of a consumer before it waits for data (Tc), in units of about 1 us.", \
-			 .max = 1e6, .section = "workload.exchange"), \
-	LOOM_OPT(struct ex_opts, tp, LOOM_OPT_U32, "0", \
-			 "Extra work of a producer before it publishes (Tp), in units of about 1 us.", \
-			 .max = 1e6, .section = "workload.exchange"), \
-	LOOM_OPT(struct ex_opts, times, LOOM_OPT_BOOL, "no", \
-			 "Whether producers record when an item is ready (Tp), for the metrics that compare it with " \
-			 "the consumer's Tc. CPUs only, because other devices have clocks of their own.", \
-			 .section = "workload.exchange"), \
-	LOOM_OPT(struct ex_opts, progress, LOOM_OPT_SHARE, "0%", \
-			 "With times = yes: the moment of a wait, from its begin (0%) to its end (100%), at which " \
-			 "the metrics before_tc and independent_left are taken.", \
-			 .section = "workload.exchange")
+#define EX_ROWS(size_default, size_min, size_max, size_help, iterations_default)                                       \
+	LOOM_OPT(struct ex_opts, size, LOOM_OPT_U32, size_default, size_help, .min = size_min, .max = size_max),       \
+	    LOOM_OPT(struct ex_opts, iterations, LOOM_OPT_U32, iterations_default, "Iterations of communication.",     \
+		     .min = 1, .max = 100000),                                                                         \
+	    LOOM_OPT(struct ex_opts, tc, LOOM_OPT_U32, "0",                                                            \
+		     "Extra work of a consumer before it waits for data (Tc), in units of about 1 us.", .max = 1e6,    \
+		     .section = "workload.exchange"),                                                                  \
+	    LOOM_OPT(struct ex_opts, tp, LOOM_OPT_U32, "0",                                                            \
+		     "Extra work of a producer before it publishes (Tp), in units of about 1 us.", .max = 1e6,         \
+		     .section = "workload.exchange"),                                                                  \
+	    LOOM_OPT(struct ex_opts, times, LOOM_OPT_BOOL, "no",                                                       \
+		     "Whether producers record when an item is ready (Tp), for the metrics that compare it with "      \
+		     "the consumer's Tc. CPUs only, because other devices have clocks of their own.",                  \
+		     .section = "workload.exchange"),                                                                  \
+	    LOOM_OPT(struct ex_opts, progress, LOOM_OPT_SHARE, "0%",                                                   \
+		     "With times = yes: the moment of a wait, from its begin (0%) to its end (100%), at which "        \
+		     "the metrics before_tc and independent_left are taken.",                                          \
+		     .section = "workload.exchange")
 
 struct ex;
 
@@ -75,7 +74,7 @@ struct ex {
 	struct loom_channel channel[EX_CHANNELS];
 	struct ex_ready ready[EX_CHANNELS]; /* only with the option `times` */
 	uint32_t channels;
-	struct loom_error *err; /* where plan() stores its error */
+	struct loom_error *err;     /* where plan() stores its error */
 	struct loom_report *report; /* where check() adds metrics */
 	struct ex_content content[EX_ARRAYS];
 	void *own, *memory[EX_ALLOCATIONS];
@@ -92,8 +91,7 @@ void ex_array(struct ex *x, uint32_t array, uint64_t bytes, enum ex_fill fill);
 void ex_copy(struct ex *x, uint32_t array, const void *from, uint64_t bytes);
 /* Declares a channel from device `from` to device `to`. Each item is read by `readers` workers. Returns the channel's
  * number. */
-uint32_t ex_channel(struct ex *x, uint32_t from, uint32_t to, uint32_t slots, uint32_t readers,
-		    uint64_t item_bytes);
+uint32_t ex_channel(struct ex *x, uint32_t from, uint32_t to, uint32_t slots, uint32_t readers, uint64_t item_bytes);
 /* Declares the channels of ex_sum(). Returns the number of channel `gather`; channel `spread` has the next number. */
 uint32_t ex_sum_channels(struct ex *x);
 static inline void *ex_ptr(struct ex_head *h, uint32_t array)
@@ -135,12 +133,11 @@ int ex_create(const struct loom_host *host, const void *opts, const struct ex_ap
 	      struct loom_error *err);
 void ex_destroy(void *self);
 int ex_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err);
-int ex_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
-	    struct loom_error *err);
-int ex_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
-	      struct loom_report *report, struct loom_error *err);
-int ex_channels_op(void *self, const struct loom_layout *layout, const struct loom_channel **channel,
-		   uint32_t *n, struct loom_error *err);
+int ex_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err);
+int ex_verify(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_report *report,
+	      struct loom_error *err);
+int ex_channels_op(void *self, const struct loom_layout *layout, const struct loom_channel **channel, uint32_t *n,
+		   struct loom_error *err);
 
 /* exchange_metrics.c */
 void ex_metrics(struct ex *x, const struct loom_view *view);
@@ -155,32 +152,30 @@ static inline uint64_t ex_logged(const struct ex_log *log)
 /* Defines the plug-in workload_NAME, with kernel workload_NAME_kernel in NAME.dev.h. The including file has plan()
  * and check(). state_ is the type of the application's state. work_ is the metric that counts its units of work.
  * FILES is device code that precedes NAME.dev.h, each file as LOOM_CODE_FILE(). */
-#define EX_PLUGIN(NAME, state_, rows_, work_, summary_, FILES)                                       \
-	static const struct ex_app NAME##_app = {#NAME, sizeof(state_), plan, check};              \
-	static int NAME##_create(const struct loom_host *host, const void *opts, void **self,      \
-				 struct loom_error *err)                                           \
-	{                                                                                          \
-		return ex_create(host, opts, &NAME##_app, self, err);                              \
-	}                                                                                          \
-	static const struct loom_workload_ops NAME##_ops = {                                       \
-		.size = sizeof(struct loom_workload_ops),                                          \
-		.create = NAME##_create,                                                           \
-		.destroy = ex_destroy,                                                             \
-		.need = ex_need,                                                                   \
-		.init = ex_init,                                                                   \
-		.tasks = workload_no_tasks,                                                        \
-		.verify = ex_verify,                                                               \
-		.work = work_,                                                                     \
-		.channels = ex_channels_op,                                                        \
-	};                                                                                         \
-	static const struct loom_workload_dev NAME##_cpu = {                                       \
-		.size = sizeof(struct loom_workload_dev),                                          \
-		.kernel = workload_##NAME##_kernel,                                                \
-	};                                                                                         \
-	LOOM_DEVICE_CODE(NAME##_code, NAME##_cpu, #NAME ".dev.h",                                  \
-			 LOOM_CODE_FILE("exchange.dev.h") FILES LOOM_CODE_FILE(#NAME ".dev.h"));   \
-	LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_" #NAME, "0.1.0", "Apache-2.0", summary_,           \
-			   .opts = rows_, .opts_size = sizeof(struct ex_opts), .ops = &NAME##_ops, \
-			   .dev = &NAME##_code)
+#define EX_PLUGIN(NAME, state_, rows_, work_, summary_, FILES)                                                         \
+	static const struct ex_app NAME##_app = {#NAME, sizeof(state_), plan, check};                                  \
+	static int NAME##_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)  \
+	{                                                                                                              \
+		return ex_create(host, opts, &NAME##_app, self, err);                                                  \
+	}                                                                                                              \
+	static const struct loom_workload_ops NAME##_ops = {                                                           \
+	    .size = sizeof(struct loom_workload_ops),                                                                  \
+	    .create = NAME##_create,                                                                                   \
+	    .destroy = ex_destroy,                                                                                     \
+	    .need = ex_need,                                                                                           \
+	    .init = ex_init,                                                                                           \
+	    .tasks = workload_no_tasks,                                                                                \
+	    .verify = ex_verify,                                                                                       \
+	    .work = work_,                                                                                             \
+	    .channels = ex_channels_op,                                                                                \
+	};                                                                                                             \
+	static const struct loom_workload_dev NAME##_cpu = {                                                           \
+	    .size = sizeof(struct loom_workload_dev),                                                                  \
+	    .kernel = workload_##NAME##_kernel,                                                                        \
+	};                                                                                                             \
+	LOOM_DEVICE_CODE(NAME##_code, NAME##_cpu, #NAME ".dev.h",                                                      \
+			 LOOM_CODE_FILE("exchange.dev.h") FILES LOOM_CODE_FILE(#NAME ".dev.h"));                       \
+	LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_" #NAME, "0.1.0", "Apache-2.0", summary_, .opts = rows_,                \
+			   .opts_size = sizeof(struct ex_opts), .ops = &NAME##_ops, .dev = &NAME##_code)
 
 #endif

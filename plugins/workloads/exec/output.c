@@ -24,10 +24,10 @@ void tail_text(char *out, size_t room, const char *bytes, size_t size, uint64_t 
 
 /* The last line whose first character after blanks is '{'. */
 struct line {
-	char *text;	/* NULL: no line starts with '{' */
-	size_t number;	/* line number from 1; 0: unknown, because the beginning was not kept */
-	int part;	/* 1: the line is a part of a JSON text of several lines */
-	int cut;	/* 1: only a truncated line is kept, which may be the JSON line */
+	char *text;    /* NULL: no line starts with '{' */
+	size_t number; /* line number from 1; 0: unknown, because the beginning was not kept */
+	int part;      /* 1: the line is a part of a JSON text of several lines */
+	int cut;       /* 1: only a truncated line is kept, which may be the JSON line */
 };
 
 static int is_object(const char *text)
@@ -177,9 +177,11 @@ static int next_metric(const struct instance *x, const char **at, struct metric 
 		snprintf(p->unit, sizeof(p->unit), "%.15s", unit ? unit : "");
 		return 1;
 	}
-	return LOOM_REFUSE(x->host, err, "metrics",
-			 "metrics: '%.*s' is not of the form name:more:unit or name:less:unit, with at most 47 and 15 "
-			 "bytes of name and unit", (int)n, *at - n);
+	return LOOM_REFUSE(
+	    x->host, err, "metrics",
+	    "metrics: '%.*s' is not of the form name:more:unit or name:less:unit, with at most 47 and 15 "
+	    "bytes of name and unit",
+	    (int)n, *at - n);
 }
 
 /* Gets the direction and the unit of a metric from the program's output or from the option `metrics`. If both give
@@ -258,20 +260,17 @@ static int expected(const struct instance *x, int printed, const cJSON *values, 
 		char *equals = strchr(one, '='), *end = NULL;
 		double want = equals ? number_read(equals + 1, &end) : 0, found;
 		if (!equals || end == equals + 1 || *end)
-			return LOOM_REFUSE(x->host, err, "expect",
-					 "expect: '%s' is not of the form name=number",
-					 one);
+			return LOOM_REFUSE(x->host, err, "expect", "expect: '%s' is not of the form name=number", one);
 		if (!printed)
 			continue;
 		*equals = 0;
 		const cJSON *item = cJSON_GetObjectItemCaseSensitive(values, one);
 		if (!item || !is_number(item, &found))
-			return LOOM_FAIL(x->host, err, LOOM_EWRONG, "exec: %s did not print '%s'",
-					 x->request->path, one);
+			return LOOM_FAIL(x->host, err, LOOM_EWRONG, "exec: %s did not print '%s'", x->request->path,
+					 one);
 		if (found != want)
-			return LOOM_FAIL(x->host, err, LOOM_EWRONG,
-					 "exec: %s found %s = %.15g, expected is %.15g", x->request->path,
-					 one, found, want);
+			return LOOM_FAIL(x->host, err, LOOM_EWRONG, "exec: %s found %s = %.15g, expected is %.15g",
+					 x->request->path, one, found, want);
 	}
 	return 0;
 }
@@ -316,21 +315,20 @@ static int add_own(const struct instance *x, const struct line *l, const cJSON *
 					 x->request->path, item->string,
 					 strchr(item->string, '.') ? "an option" : "a column");
 		if (!strcmp(item->string, "seconds") && !(value > 0))
-			return LOOM_FAIL(x->host, err, LOOM_EWRONG, "exec: %s prints seconds = %g",
-					 x->request->path, value);
+			return LOOM_FAIL(x->host, err, LOOM_EWRONG, "exec: %s prints seconds = %g", x->request->path,
+					 value);
 		int code = meaning(x, item, &p, err);
 		if (code)
 			return code;
 		if (x->host->metric(x->host, report, item->string, p.unit, p.better, value))
 			return LOOM_FAIL(x->host, err, LOOM_EWRONG,
-					 "exec: %s prints '%s' twice, or a name that gpuloom uses",
-					 x->request->path, item->string);
+					 "exec: %s prints '%s' twice, or a name that gpuloom uses", x->request->path,
+					 item->string);
 	}
 	return check_metrics(x, l, values, err);
 }
 
-int output_add(const struct instance *x, const struct answer *a, struct loom_report *report,
-		struct loom_error *err)
+int output_add(const struct instance *x, const struct answer *a, struct loom_report *report, struct loom_error *err)
 {
 	const struct loom_host *host = x->host;
 	char *text = host->alloc(host, sizeof(a->out) + 1);
@@ -347,12 +345,9 @@ int output_add(const struct instance *x, const struct answer *a, struct loom_rep
 	host->free(host, text);
 	/* These are added last, so that metrics of the program with the same names take precedence. */
 	if (!code) {
-		host->metric(host, report, "wall_seconds", "s", LOOM_BETTER_LESS,
-			     (double)a->wall_ns / 1e9);
-		host->metric(host, report, "user_seconds", "s", LOOM_BETTER_LESS,
-			     (double)a->user_us / 1e6);
-		host->metric(host, report, "system_seconds", "s", LOOM_BETTER_LESS,
-			     (double)a->system_us / 1e6);
+		host->metric(host, report, "wall_seconds", "s", LOOM_BETTER_LESS, (double)a->wall_ns / 1e9);
+		host->metric(host, report, "user_seconds", "s", LOOM_BETTER_LESS, (double)a->user_us / 1e6);
+		host->metric(host, report, "system_seconds", "s", LOOM_BETTER_LESS, (double)a->system_us / 1e6);
 		host->metric(host, report, "peak_bytes", "B", LOOM_BETTER_LESS, (double)a->peak_bytes);
 	}
 	cJSON_Delete(values);

@@ -31,30 +31,32 @@ struct storm {
 
 static const char *const services[] = {
 #define STORM_SERVICE(NAME, name, text) #name,
-	LOOM_SERVICE_MAP(STORM_SERVICE)
+    LOOM_SERVICE_MAP(STORM_SERVICE)
 #undef STORM_SERVICE
 	NULL};
 
 static const struct loom_opt rows[] = {
-	LOOM_OPT(struct storm_opts, service, LOOM_OPT_ENUM, "read",
-			 "Service of all requests. fault and alloc also release their memory. On a GPU migrate faults "
-			 "pages and moves them to the host.", .choices = services),
-	LOOM_OPT(struct storm_opts, requests, LOOM_OPT_U64, "20000",
-			 "Requests of all workers together, divided evenly; used if there is neither victim nor "
-			 "duration.",
-			 .min = 1, .max = 1e12),
-	LOOM_OPT(struct storm_opts, bytes, LOOM_OPT_SIZE, "4KiB", "Size of a request.", .min = 1, .max = 1 << 20),
-	LOOM_OPT(struct storm_opts, room, LOOM_OPT_SIZE, "auto",
-			 "Buffer of a worker in whole pages, at least `bytes`. auto: 1 MiB, and less if the buffers of "
-			 "all workers would take more than 64 MiB.", .min = 0, .max = 1 << 30,
-			 .flags = LOOM_OPT_AUTO),
-	LOOM_OPT(struct storm_opts, file, LOOM_OPT_SIZE, "16MiB",
-			 "Size of the file that read and write use, in memory.", .min = 4096, .max = 1ll << 34),
-	LOOM_OPT(struct storm_opts, pace, LOOM_OPT_TIME, "0",
-			 "Time between two requests of the last tenant's workers, while the others send without "
-			 "pause. 0: none.", .min = 0, .max = 1e10),
-	REQUEST_ROWS(struct storm_opts),
-	{.name = NULL},
+    LOOM_OPT(struct storm_opts, service, LOOM_OPT_ENUM, "read",
+	     "Service of all requests. fault and alloc also release their memory. On a GPU migrate faults "
+	     "pages and moves them to the host.",
+	     .choices = services),
+    LOOM_OPT(struct storm_opts, requests, LOOM_OPT_U64, "20000",
+	     "Requests of all workers together, divided evenly; used if there is neither victim nor "
+	     "duration.",
+	     .min = 1, .max = 1e12),
+    LOOM_OPT(struct storm_opts, bytes, LOOM_OPT_SIZE, "4KiB", "Size of a request.", .min = 1, .max = 1 << 20),
+    LOOM_OPT(struct storm_opts, room, LOOM_OPT_SIZE, "auto",
+	     "Buffer of a worker in whole pages, at least `bytes`. auto: 1 MiB, and less if the buffers of "
+	     "all workers would take more than 64 MiB.",
+	     .min = 0, .max = 1 << 30, .flags = LOOM_OPT_AUTO),
+    LOOM_OPT(struct storm_opts, file, LOOM_OPT_SIZE, "16MiB", "Size of the file that read and write use, in memory.",
+	     .min = 4096, .max = 1ll << 34),
+    LOOM_OPT(struct storm_opts, pace, LOOM_OPT_TIME, "0",
+	     "Time between two requests of the last tenant's workers, while the others send without "
+	     "pause. 0: none.",
+	     .min = 0, .max = 1e10),
+    REQUEST_ROWS(struct storm_opts),
+    {.name = NULL},
 };
 
 static void shut(int *fd)
@@ -102,10 +104,8 @@ static int make_sockets(struct storm *x)
 	int least = 1;
 	x->receiver = loom_fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	x->sender = loom_fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-	if (x->receiver < 0 || x->sender < 0 ||
-	    setsockopt(x->receiver, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)) ||
-	    bind(x->receiver, (struct sockaddr *)&to, size) ||
-	    getsockname(x->receiver, (struct sockaddr *)&to, &size))
+	if (x->receiver < 0 || x->sender < 0 || setsockopt(x->receiver, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)) ||
+	    bind(x->receiver, (struct sockaddr *)&to, size) || getsockname(x->receiver, (struct sockaddr *)&to, &size))
 		return -1;
 	return connect(x->sender, (struct sockaddr *)&to, size);
 }
@@ -145,7 +145,7 @@ static int make_handle(struct storm *x)
 	}
 }
 
-#define ROOM (1ull << 20)
+#define ROOM     (1ull << 20)
 #define ALL_ROOM (64ull << 20)
 
 static uint64_t pages(uint64_t bytes)
@@ -181,16 +181,16 @@ static int check(const struct loom_host *host, const void *opts, struct loom_err
 		return LOOM_REFUSE(host, err, "room", "room must be whole pages, and bytes fit into room and file");
 	if (o->service == LOOM_SERVICE_ALLOC && most > room)
 		return LOOM_REFUSE(host, err, "service",
-				 "service = alloc: with outstanding = %u requests of whole pages a worker may hold "
-				 "%llu bytes, but room is %llu: raise room, or reduce outstanding or bytes",
-				 o->common.outstanding, (unsigned long long)most, (unsigned long long)room);
+				   "service = alloc: with outstanding = %u requests of whole pages a worker may hold "
+				   "%llu bytes, but room is %llu: raise room, or reduce outstanding or bytes",
+				   o->common.outstanding, (unsigned long long)most, (unsigned long long)room);
 	if (o->service == LOOM_SERVICE_EVICT || o->service == LOOM_SERVICE_FREE)
 		return LOOM_REFUSE(host, err, "service",
-				 "service = %s: there is nothing to release; service = %s posts both in turn",
-				 services[o->service], o->service == LOOM_SERVICE_FREE ? "alloc" : "fault");
+				   "service = %s: there is nothing to release; service = %s posts both in turn",
+				   services[o->service], o->service == LOOM_SERVICE_FREE ? "alloc" : "fault");
 	if (o->service == LOOM_SERVICE_SEND && o->bytes > MOST_SENT)
 		return LOOM_REFUSE(host, err, "bytes", "bytes = %llu: a datagram holds at most %d",
-				 (unsigned long long)o->bytes, MOST_SENT);
+				   (unsigned long long)o->bytes, MOST_SENT);
 	return 0;
 }
 
@@ -239,8 +239,7 @@ static uint64_t room_at(const struct storm *x, const struct loom_device_shape *h
 	return loom__align(sizeof(struct request_plan) + has->workers * own_bytes(x), 64);
 }
 
-static int need(void *self, const struct loom_layout *layout, struct loom_need *n,
-		struct loom_error *err)
+static int need(void *self, const struct loom_layout *layout, struct loom_need *n, struct loom_error *err)
 {
 	struct storm *x = self;
 	uint32_t here = 0; /* number of devices whose workers' buffers are in host memory */
@@ -270,15 +269,14 @@ static uint64_t buffer_at(const struct storm *x, const void *global, uint32_t wo
 
 /* Makes two grants for each worker: its memory and its handle. If the service has no handle, the second grant is a
  * buffer. */
-static int grants(void *self, const struct loom_layout *layout, const struct loom_view *view,
-		  loom_ref global, const struct loom_grant **grant, uint32_t *n,
-		  struct loom_error *err)
+static int grants(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
+		  const struct loom_grant **grant, uint32_t *n, struct loom_error *err)
 {
 	struct storm *x = self;
 	struct request_job *j = &x->job;
-	uint32_t kind = x->opts->service == LOOM_SERVICE_FAULT ? LOOM_GRANT_DEMAND :
-			x->opts->service == LOOM_SERVICE_ALLOC ? LOOM_GRANT_HEAP :
-								 LOOM_GRANT_BUFFER;
+	uint32_t kind = x->opts->service == LOOM_SERVICE_FAULT   ? LOOM_GRANT_DEMAND
+			: x->opts->service == LOOM_SERVICE_ALLOC ? LOOM_GRANT_HEAP
+								 : LOOM_GRANT_BUFFER;
 	uint32_t device = 0;
 	x->host->free(x->host, j->grant);
 	j->grant = x->host->alloc(x->host, REQUEST_GRANTS * layout->workers * sizeof(*j->grant));
@@ -290,10 +288,8 @@ static int grants(void *self, const struct loom_layout *layout, const struct loo
 		while (w - layout->device[device].first_worker >= layout->device[device].workers)
 			device++;
 		const struct loom_device_shape *has = &layout->device[device];
-		g[0] = (struct loom_grant){.tenant = request_job_tenant_of(j, w),
-					   .kind = kind,
-					   .at = global + at,
-					   .bytes = x->room};
+		g[0] = (struct loom_grant){
+		    .tenant = request_job_tenant_of(j, w), .kind = kind, .at = global + at, .bytes = x->room};
 		/* A placeholder, which no request names. */
 		g[1] = (struct loom_grant){.tenant = g->tenant,
 					   .kind = LOOM_GRANT_BUFFER,
@@ -313,15 +309,13 @@ static int grants(void *self, const struct loom_layout *layout, const struct loo
 						   .fd = x->file,
 						   .access = LOOM_READ | LOOM_WRITE};
 		else if (x->sender >= 0)
-			g[1] = (struct loom_grant){
-				.tenant = g->tenant, .kind = LOOM_GRANT_SOCKET, .fd = x->sender};
+			g[1] = (struct loom_grant){.tenant = g->tenant, .kind = LOOM_GRANT_SOCKET, .fd = x->sender};
 		else if (x->listener.fd >= 0)
 			g[1] = (struct loom_grant){.tenant = g->tenant,
 						   .kind = LOOM_GRANT_PROCESS,
 						   .fd = x->listener.fd,
 						   .signals = 1ull << (SIGUSR1 - 1)};
-		if (kind != LOOM_GRANT_BUFFER && !g->device &&
-		    madvise((char *)view->global + at, x->room, MADV_REMOVE))
+		if (kind != LOOM_GRANT_BUFFER && !g->device && madvise((char *)view->global + at, x->room, MADV_REMOVE))
 			return LOOM_FAIL(x->host, err, LOOM_EUNAVAIL,
 					 "requests_storm: cannot make this memory absent: %s", strerror(errno));
 	}
@@ -330,17 +324,16 @@ static int grants(void *self, const struct loom_layout *layout, const struct loo
 	return 0;
 }
 
-static int init(void *self, const struct loom_layout *layout, const struct loom_view *view,
-		struct loom_error *err)
+static int init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
 {
 	struct storm *x = self;
 	struct request_plan plan = {.requests = x->opts->requests,
-				.pace_ns = x->opts->pace,
-				.service = x->opts->service,
-				.bytes = x->opts->bytes,
-				.room = x->room,
-				.file_bytes = x->opts->file,
-				.own_bytes = own_bytes(x)};
+				    .pace_ns = x->opts->pace,
+				    .service = x->opts->service,
+				    .bytes = x->opts->bytes,
+				    .room = x->room,
+				    .file_bytes = x->opts->file,
+				    .own_bytes = own_bytes(x)};
 	(void)err;
 	request_job_arm(&x->job, layout, view, &plan);
 	for (uint32_t d = 0; d < layout->devices; d++) {
@@ -366,8 +359,9 @@ static int verify(void *self, const struct loom_layout *layout, const struct loo
 	int endless = *x->job.runs.command || x->opts->common.duration;
 	/* A signal to a process that has ended succeeds until the process is reaped. */
 	if (x->opts->service == LOOM_SERVICE_SIGNAL && child_ended(&x->listener, 0))
-		return LOOM_FAIL(x->host, err, LOOM_EDIED,
-				 "requests_storm: the process that receives the signals has ended, so no signal arrives");
+		return LOOM_FAIL(
+		    x->host, err, LOOM_EDIED,
+		    "requests_storm: the process that receives the signals has ended, so no signal arrives");
 	for (uint32_t w = 0; w < layout->workers && !endless; w++) {
 		const struct request_counters *t = view->worker[w];
 		uint64_t limit = request_share(x->opts->requests, w, layout->workers);
@@ -380,25 +374,24 @@ static int verify(void *self, const struct loom_layout *layout, const struct loo
 }
 
 static const struct loom_workload_ops ops = {
-	.size = sizeof(ops),
-	.create = create,
-	.destroy = destroy,
-	.need = need,
-	.init = init,
-	.start = request_start_phases,
-	.stop = request_stop_phases,
-	.tasks = workload_no_tasks,
-	.verify = verify,
-	.work = "requests",
-	.tenants = request_tenants,
-	.grants = grants,
-	.interrupt = request_interrupt,
+    .size = sizeof(ops),
+    .create = create,
+    .destroy = destroy,
+    .need = need,
+    .init = init,
+    .start = request_start_phases,
+    .stop = request_stop_phases,
+    .tasks = workload_no_tasks,
+    .verify = verify,
+    .work = "requests",
+    .tenants = request_tenants,
+    .grants = grants,
+    .interrupt = request_interrupt,
 };
 
-static const struct loom_workload_dev table = {.size = sizeof(table),
-					       .kernel = workload_requests_storm_kernel};
-LOOM_DEVICE_CODE(code, table, "workload_requests_storm.dev.h", LOOM_CODE_FILE("requests.dev.h")
-		 LOOM_CODE_FILE("workload_requests_storm.dev.h"));
+static const struct loom_workload_dev table = {.size = sizeof(table), .kernel = workload_requests_storm_kernel};
+LOOM_DEVICE_CODE(code, table, "workload_requests_storm.dev.h",
+		 LOOM_CODE_FILE("requests.dev.h") LOOM_CODE_FILE("workload_requests_storm.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_requests_storm", "0.1.0", "Apache-2.0",
 		   "Workers request one service as fast as it is served", .opts = rows,

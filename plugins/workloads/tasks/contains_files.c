@@ -62,8 +62,7 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 	return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static void skip(const struct loom_host *host, struct contains_list *list, const char *path,
-		 const char *why)
+static void skip(const struct loom_host *host, struct contains_list *list, const char *path, const char *why)
 {
 	/* Logs only the first name; verify() reports the number of such names. */
 	if (!list->skipped++)
@@ -87,8 +86,8 @@ static const char *hint_of(const char *path, char *text, size_t room)
 }
 
 /* Lists the files that `find FOLDER -name GLOB` lists. Follows links to files, but not links to folders. */
-static int scan_folder(const struct loom_host *host, const struct contains_opts *o,
-		       struct contains_list *list, struct loom_error *err)
+static int scan_folder(const struct loom_host *host, const struct contains_opts *o, struct contains_list *list,
+		       struct loom_error *err)
 {
 	char *const roots[] = {(char *)o->path, NULL};
 	FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
@@ -122,8 +121,8 @@ static int scan_folder(const struct loom_host *host, const struct contains_opts 
 }
 
 /* Reads lines "offset length". Each line names a part of the file `path` as a document. */
-static int scan_index(const struct loom_host *host, const struct contains_opts *o,
-		      struct contains_list *list, struct loom_error *err)
+static int scan_index(const struct loom_host *host, const struct contains_opts *o, struct contains_list *list,
+		      struct loom_error *err)
 {
 	const char *why;
 	FILE *f = loom__fopen_input(o->index, &why);
@@ -137,14 +136,11 @@ static int scan_index(const struct loom_host *host, const struct contains_opts *
 		number++;
 		if (strspn(line, " \t\r\n") == strlen(line) || line[0] == '#')
 			continue;
-		if (strchr(line, '-') ||
-		    sscanf(line, "%" SCNu64 " %" SCNu64 " %c", &s.at, &s.bytes, &end) != 2)
-			rc = LOOM_FAIL(host, err, LOOM_EINVAL,
-				       "%s:%u: expected \"offset length\" in bytes", o->index,
+		if (strchr(line, '-') || sscanf(line, "%" SCNu64 " %" SCNu64 " %c", &s.at, &s.bytes, &end) != 2)
+			rc = LOOM_FAIL(host, err, LOOM_EINVAL, "%s:%u: expected \"offset length\" in bytes", o->index,
 				       number);
 		else if (!s.bytes)
-			rc = LOOM_FAIL(host, err, LOOM_EINVAL, "%s:%u: a document of no bytes",
-				       o->index, number);
+			rc = LOOM_FAIL(host, err, LOOM_EINVAL, "%s:%u: a document of no bytes", o->index, number);
 		else if (!list->count) {
 			if (!(s.path = strdup(o->path)) || add(list, s))
 				rc = no_memory(host, err);
@@ -175,8 +171,8 @@ int contains_inputs(const struct loom_host *host, const void *opts, struct loom_
 	return o->path[0] && access(o->path, R_OK) ? no_path(host, o, errno, err) : 0;
 }
 
-int contains_scan(const struct loom_host *host, const struct contains_opts *o,
-		  struct contains_list *list, struct loom_error *err)
+int contains_scan(const struct loom_host *host, const struct contains_opts *o, struct contains_list *list,
+		  struct loom_error *err)
 {
 	struct stat st;
 	if (!o->path[0])
@@ -186,14 +182,12 @@ int contains_scan(const struct loom_host *host, const struct contains_opts *o,
 	if (o->index[0]) {
 		if (!S_ISREG(st.st_mode))
 			return LOOM_FAIL(host, err, LOOM_EINVAL,
-					 "contains: an index is for one file, but %s is not a file",
-					 o->path);
+					 "contains: an index is for one file, but %s is not a file", o->path);
 		return scan_index(host, o, list, err);
 	}
 	if (S_ISDIR(st.st_mode))
 		return scan_folder(host, o, list, err);
 	if (!S_ISREG(st.st_mode))
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "contains: %s is neither file nor folder",
-				 o->path);
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "contains: %s is neither file nor folder", o->path);
 	return add_file(list, o->path) ? no_memory(host, err) : 0;
 }

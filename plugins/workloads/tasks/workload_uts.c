@@ -26,36 +26,36 @@ struct uts_opts {
 
 #define CUSTOM " (tree = custom)"
 static const struct loom_opt uts_options[] = {
-	LOOM_OPT(struct uts_opts, tree, LOOM_OPT_ENUM, "T1",
-			 "A published tree (T1 to T5: 4.1 million nodes; T1L, T3L: 100 million; T1XL, T3XXL, T1XXL: "
-			 "1.6, 2.8, 4.2 thousand million), or custom.", .choices = trees),
-	LOOM_OPT(struct uts_opts, create, LOOM_OPT_ENUM, "lazy",
-			 "When nodes become tasks. lazy: a depth-first search makes tasks of the nodes nearest to the "
-			 "root when the scheduler requests some; the same as eager if the scheduler never requests "
-			 "tasks, or a GPU takes part. eager: each node is a task.", .choices = creations),
-	LOOM_OPT(struct uts_opts, keep, LOOM_OPT_U32, "2048",
-			 "create = lazy: nodes that a worker stores; the children of further nodes are tasks.",
-			 .min = 1, .max = 65536),
-	LOOM_OPT(struct uts_opts, type, LOOM_OPT_ENUM, "geometric",
-			 "tree = custom: distribution of the number of children.", .choices = types),
-	LOOM_OPT(struct uts_opts, shape, LOOM_OPT_ENUM, "fixed",
-			 "tree = custom: how the expected number of children changes with depth, if not binomial.",
-			 .choices = shapes),
-	LOOM_OPT(struct uts_opts, b0, LOOM_OPT_F64, "4",
-			 "tree = custom: children of the root: expected, or exact if binomial.",
-			 .from = 1, .to = 1e6),
-	LOOM_OPT(struct uts_opts, seed, LOOM_OPT_U32, "19", "tree = custom: seed of the tree.", .max = 0x7fffffff),
-	LOOM_OPT(struct uts_opts, depth, LOOM_OPT_U32, "8",
-			 "tree = custom: depth of the geometric part; cyclic trees are up to five times as deep.",
-			 .min = 1, .max = 4096),
-	LOOM_OPT(struct uts_opts, q, LOOM_OPT_F64, "0.12",
-			 "tree = custom, binomial: probability that a node has children.", .to = 1),
-	LOOM_OPT(struct uts_opts, m, LOOM_OPT_U32, "8",
-			 "tree = custom, binomial: number of these children; q m must be below 1.",
-			 .min = 1, .max = 100),
-	LOOM_OPT(struct uts_opts, shift, LOOM_OPT_SHARE, "0.5",
-			 "tree = custom, hybrid: binomial from this share of depth on.", .to = 1),
-	{.name = NULL},
+    LOOM_OPT(struct uts_opts, tree, LOOM_OPT_ENUM, "T1",
+	     "A published tree (T1 to T5: 4.1 million nodes; T1L, T3L: 100 million; T1XL, T3XXL, T1XXL: "
+	     "1.6, 2.8, 4.2 thousand million), or custom.",
+	     .choices = trees),
+    LOOM_OPT(struct uts_opts, create, LOOM_OPT_ENUM, "lazy",
+	     "When nodes become tasks. lazy: a depth-first search makes tasks of the nodes nearest to the "
+	     "root when the scheduler requests some; the same as eager if the scheduler never requests "
+	     "tasks, or a GPU takes part. eager: each node is a task.",
+	     .choices = creations),
+    LOOM_OPT(struct uts_opts, keep, LOOM_OPT_U32, "2048",
+	     "create = lazy: nodes that a worker stores; the children of further nodes are tasks.", .min = 1,
+	     .max = 65536),
+    LOOM_OPT(struct uts_opts, type, LOOM_OPT_ENUM, "geometric",
+	     "tree = custom: distribution of the number of children.", .choices = types),
+    LOOM_OPT(struct uts_opts, shape, LOOM_OPT_ENUM, "fixed",
+	     "tree = custom: how the expected number of children changes with depth, if not binomial.",
+	     .choices = shapes),
+    LOOM_OPT(struct uts_opts, b0, LOOM_OPT_F64, "4",
+	     "tree = custom: children of the root: expected, or exact if binomial.", .from = 1, .to = 1e6),
+    LOOM_OPT(struct uts_opts, seed, LOOM_OPT_U32, "19", "tree = custom: seed of the tree.", .max = 0x7fffffff),
+    LOOM_OPT(struct uts_opts, depth, LOOM_OPT_U32, "8",
+	     "tree = custom: depth of the geometric part; cyclic trees are up to five times as deep.", .min = 1,
+	     .max = 4096),
+    LOOM_OPT(struct uts_opts, q, LOOM_OPT_F64, "0.12", "tree = custom, binomial: probability that a node has children.",
+	     .to = 1),
+    LOOM_OPT(struct uts_opts, m, LOOM_OPT_U32, "8",
+	     "tree = custom, binomial: number of these children; q m must be below 1.", .min = 1, .max = 100),
+    LOOM_OPT(struct uts_opts, shift, LOOM_OPT_SHARE, "0.5",
+	     "tree = custom, hybrid: binomial from this share of depth on.", .to = 1),
+    {.name = NULL},
 };
 
 struct uts {
@@ -79,13 +79,12 @@ static int uts_check(const struct loom_host *host, const void *opts, struct loom
 	const struct uts_opts *o = opts;
 	if (!uts_find(o) && o->type != UTS_GEOMETRIC && o->q * o->m >= 1)
 		return LOOM_REFUSE(host, err, "q",
-				 "q = %g times m = %u is %g: such a tree does not end; make it smaller than 1", o->q,
-				 o->m, o->q * o->m);
+				   "q = %g times m = %u is %g: such a tree does not end; make it smaller than 1", o->q,
+				   o->m, o->q * o->m);
 	return 0;
 }
 
-static int uts_create(const struct loom_host *host, const void *opts, void **self,
-		      struct loom_error *err)
+static int uts_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
 	const struct uts_opts *o = opts;
 	void *made = NULL;
@@ -115,8 +114,7 @@ static int uts_create(const struct loom_host *host, const void *opts, void **sel
 
 static uint64_t uts_bytes(const struct uts *u)
 {
-	return sizeof(struct uts_tree) +
-	       (uint64_t)uts_rows(&u->p) * UTS_MOST_CHILDREN * sizeof(uint32_t);
+	return sizeof(struct uts_tree) + (uint64_t)uts_rows(&u->p) * UTS_MOST_CHILDREN * sizeof(uint32_t);
 }
 
 /* Returns the number of entries of a lane's stack, which is a part of its worker's stack, or 0 if tasks are created
@@ -134,8 +132,7 @@ static uint32_t uts_keep(const struct uts *u, const struct loom_layout *layout, 
 	return keep && keep < *lanes ? 1 : keep / *lanes;
 }
 
-static int uts_need(void *self, const struct loom_layout *layout, struct loom_need *need,
-		    struct loom_error *err)
+static int uts_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
 {
 	uint32_t lanes, keep = uts_keep(self, layout, &lanes);
 	(void)err;
@@ -146,8 +143,7 @@ static int uts_need(void *self, const struct loom_layout *layout, struct loom_ne
 	return 0;
 }
 
-static int uts_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
-		    struct loom_error *err)
+static int uts_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
 {
 	(void)self, (void)err;
 	for (uint32_t w = 0; w < layout->workers; w++)
@@ -155,8 +151,8 @@ static int uts_init(void *self, const struct loom_layout *layout, const struct l
 	return 0;
 }
 
-static int uts_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view,
-		     loom_ref global, struct loom_task *tasks, struct loom_error *err)
+static int uts_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
+		     struct loom_task *tasks, struct loom_error *err)
 {
 	const struct uts *u = self;
 	struct uts_tree *tree = view->global;
@@ -221,15 +217,13 @@ static int uts_verify(void *self, const struct loom_layout *layout, const struct
 		rc = uts_sum(u, layout, view, &n, err);
 	if (rc)
 		return rc;
-	if (n.nodes != e->nodes || (e->leaves && n.leaves != e->leaves) ||
-	    (e->depth && n.depth != e->depth))
-		return LOOM_FAIL(
-			host, err, LOOM_EWRONG,
-			"uts %s: expected %llu nodes, %llu leaves, depth %llu (0: not known); "
-			"found %llu, %llu, %llu",
-			e->name, (unsigned long long)e->nodes, (unsigned long long)e->leaves,
-			(unsigned long long)e->depth, (unsigned long long)n.nodes,
-			(unsigned long long)n.leaves, (unsigned long long)n.depth);
+	if (n.nodes != e->nodes || (e->leaves && n.leaves != e->leaves) || (e->depth && n.depth != e->depth))
+		return LOOM_FAIL(host, err, LOOM_EWRONG,
+				 "uts %s: expected %llu nodes, %llu leaves, depth %llu (0: not known); "
+				 "found %llu, %llu, %llu",
+				 e->name, (unsigned long long)e->nodes, (unsigned long long)e->leaves,
+				 (unsigned long long)e->depth, (unsigned long long)n.nodes,
+				 (unsigned long long)n.leaves, (unsigned long long)n.depth);
 	host->metric(host, report, "nodes", "", LOOM_BETTER_SAME, (double)n.nodes);
 	host->metric(host, report, "leaves", "", LOOM_BETTER_SAME, (double)n.leaves);
 	host->metric(host, report, "depth", "", LOOM_BETTER_SAME, (double)n.depth);
@@ -240,10 +234,11 @@ WORKLOAD_OPS(uts, .create = uts_create, .destroy = workload_destroy, .task_count
 	     .tasks = uts_tasks, .work = "nodes");
 
 static const struct loom_task_entry uts_entries[] = {{"workload_uts_task", workload_uts_task}};
-WORKLOAD_CODE(workload_uts, uts_entries, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("sha1.dev.h")
-	      LOOM_CODE_FILE("uts_node.dev.h") LOOM_CODE_FILE("workload_uts.dev.h"));
+WORKLOAD_CODE(workload_uts, uts_entries,
+	      LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("sha1.dev.h") LOOM_CODE_FILE("uts_node.dev.h")
+		  LOOM_CODE_FILE("workload_uts.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_uts", "0.1.0", "Apache-2.0",
-		   "Unbalanced Tree Search: counts the nodes of a tree that is generated by SHA-1",
-		   .opts = uts_options, .opts_size = sizeof(struct uts_opts), .caps = LOOM_CAP_WORKLOAD_IS_SHARED,
-		   .check = uts_check, .ops = &uts_ops, .dev = &workload_uts_code)
+		   "Unbalanced Tree Search: counts the nodes of a tree that is generated by SHA-1", .opts = uts_options,
+		   .opts_size = sizeof(struct uts_opts), .caps = LOOM_CAP_WORKLOAD_IS_SHARED, .check = uts_check,
+		   .ops = &uts_ops, .dev = &workload_uts_code)
