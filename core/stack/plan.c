@@ -486,3 +486,11 @@ const struct loom__choice *loom__plan_get(const struct loom__plan *plan, enum lo
 			return &plan->choice[i];
 	return NULL;
 }
+
+int loom__op_end(const struct loom__choice *choice, const char *op, int rc, struct loom_error *err)
+{
+	if (rc <= 0 && (!rc || rc == LOOM_EAGAIN || !err || *err->text))
+		return rc;
+	return LOOM__FAIL(err, rc < 0 ? rc : LOOM_EPLUGIN, "%s: %s() returned %d (%s) without a reason: report it to its author",
+			  choice->plugin->name, op, rc, loom_strerror(rc));
+}

@@ -63,6 +63,12 @@ uint32_t loom__plan_needs(const struct loom_plugin *workload);
 /* Returns the first choice of a kind, or NULL. */
 const struct loom__choice *loom__plan_get(const struct loom__plan *plan, enum loom_kind kind);
 
+/* Calls an op of a plug-in. If the op fails without a reason, or with a positive number, the error names the plug-in and
+ * the op. */
+#define LOOM__OP(choice, op, call, err) \
+	loom__op_end((choice), (op), ((void)((err) ? *(err)->text = 0 : 0), (call)), (err))
+int loom__op_end(const struct loom__choice *choice, const char *op, int rc, struct loom_error *err);
+
 /* A section that belongs to the core, for docs and completion. `rows` ends with a NULL name. */
 struct loom__core_section {
 	const char *name;

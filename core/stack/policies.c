@@ -10,14 +10,6 @@ struct loom__policy *loom__policy_of(struct loom_stack *s, enum loom_kind kind)
 	return NULL;
 }
 
-int loom__op_end(const struct loom__choice *choice, const char *op, int rc, struct loom_error *err)
-{
-	if (rc <= 0 && (!rc || rc == LOOM_EAGAIN || !err || *err->text))
-		return rc;
-	return LOOM__FAIL(err, rc < 0 ? rc : LOOM_EPLUGIN, "%s: %s() returned %d (%s) without a reason: report it to its author",
-			  choice->plugin->name, op, rc, loom_strerror(rc));
-}
-
 /* ---- memory that policies need ---- */
 
 static int is_big(uint64_t bytes)

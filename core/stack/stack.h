@@ -319,12 +319,6 @@ int loom__qos_open(struct loom_stack *s, struct loom_error *err);
 int loom__qos_tenants(struct loom_stack *s, struct loom_error *err);
 int loom__qos_grants(struct loom_stack *s, struct loom_error *err);
 
-/* Calls an op of a plug-in. If the op fails without a reason, or with a positive number, the error names the plug-in and
- * the op. */
-#define LOOM__OP(choice, op, call, err) \
-	loom__op_end((choice), (op), ((void)((err) ? *(err)->text = 0 : 0), (call)), (err))
-int loom__op_end(const struct loom__choice *choice, const char *op, int rc, struct loom_error *err);
-
 /* policies.c. loom__policy_need() asks a policy how much memory it needs, and checks the answer. loom__needs_hold() checks
  * that the memory of the policies, which was sized for the first run, suffices for s->layout.initial_tasks tasks. */
 int loom__policy_need(struct loom_stack *s, const struct loom__policy *p, struct loom_need *need, struct loom_error *err);

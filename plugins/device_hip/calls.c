@@ -321,7 +321,7 @@ static int reserve_stack(struct hip *c, const struct gpu_kernel *k)
 
 static int occupancy(struct gpu *d, const struct gpu_kernel *k, int threads, uint64_t shared, int wanted, int *blocks)
 {
-	(void)wanted; /* shared memory and cache are apart */
+	(void)wanted; /* shared memory and cache do not share storage */
 	return CALL(of(d), hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, blocks, k->function, threads, shared);
 }
 
