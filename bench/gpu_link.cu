@@ -95,12 +95,10 @@ __global__ void ping(uint64_t *up, const uint64_t *down, uint64_t n)
 
 __global__ void load(const uint64_t *from, uint64_t n, uint64_t *took)
 {
-	uint64_t begin, end, at = 0;
-	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin)::"memory");
+	uint64_t begin = gpu_ns(), at = 0;
 	for (uint64_t i = 0; i < n; i++) /* each word is 0, so the address of each load depends on the previous load */
 		asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(at) : "l"(from + at) : "memory");
-	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(end)::"memory");
-	*took = end - begin + at; /* `at` is 0, but without this use the compiler would remove the loads */
+	*took = gpu_ns() - begin + at; /* `at` is 0, but without this use the compiler would remove the loads */
 }
 
 __global__ void nothing(void)

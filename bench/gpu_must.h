@@ -32,14 +32,20 @@ static inline int two_gpus(void)
 	return there && back;
 }
 
+/* The clock of the GPU, in ns. */
+static inline __device__ unsigned long long gpu_ns(void)
+{
+	unsigned long long ns;
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns)::"memory");
+	return ns;
+}
+
 /* Keeps the GPU busy for 0.1 ms, in which the host queues what is timed next. */
 static __global__ void gpu_busy_ns(unsigned ns)
 {
-	unsigned long long begin, now;
-	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
-	do
-		asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-	while (now - begin < ns);
+	unsigned long long begin = gpu_ns();
+	while (gpu_ns() - begin < ns)
+		;
 }
 
 static inline void gpu_busy(void)

@@ -26,13 +26,6 @@ __global__ void fill(float *out, size_t n)
 		out[i] = (float)(i % 256 + 1);
 }
 
-static __device__ unsigned long long gpu_ns(void)
-{
-	unsigned long long ns;
-	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns)::"memory");
-	return ns;
-}
-
 /* The first round is not timed. A thread's sums of floats are exact, because they are below 2^24. */
 __global__ void __launch_bounds__(THREADS) sums(const float4 *in, size_t quads, unsigned rounds, double *part, double *sum,
 						unsigned long long *ns)

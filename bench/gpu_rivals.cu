@@ -110,16 +110,9 @@ template <class T> __device__ T look(const T *p) { return *(const volatile T *)p
 #define LIMIT_NS 5000000000ull
 enum { FULL = 1, LATE };
 
-__device__ unsigned long long clock_ns()
-{
-	unsigned long long ns;
-	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
-	return ns;
-}
-
 __device__ int late(State *s, unsigned long long begin)
 {
-	if (clock_ns() - begin < LIMIT_NS)
+	if (gpu_ns() - begin < LIMIT_NS)
 		return 0;
 	s->overflow = LATE;
 	return 1;
@@ -158,7 +151,7 @@ __global__ void global_queue(State *s, typename Job::Node *node, uint32_t *ready
 {
 	unsigned long long tasks = 0, answer = 0;
 	uint32_t lane = threadIdx.x % 32;
-	unsigned long long at = 0, begin = clock_ns();
+	unsigned long long at = 0, begin = gpu_ns();
 	int has = 0; /* 1 while the lane has a ticket that is not served yet */
 	for (;;) {
 		/* One addition draws tickets for all lanes that have none. */

@@ -61,13 +61,6 @@ struct span {
 	uint64_t begin, end[LANES / 32];
 };
 
-static __device__ uint64_t gpu_ns()
-{
-	uint64_t ns;
-	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns)::"memory");
-	return ns;
-}
-
 static __global__ void __launch_bounds__(LANES) wave(const uint4 *from, uint4 *sink, span *spans)
 {
 	if (threadIdx.x == 0)

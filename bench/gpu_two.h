@@ -150,13 +150,6 @@ static void job_end(const struct job *job, const char *what, size_t bytes, uint6
 	MUST(cudaMemcpy(ns, job->ns, n * sizeof(*ns), cudaMemcpyDeviceToHost));
 }
 
-static __device__ uint64_t now_ns(void)
-{
-	uint64_t ns;
-	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns)::"memory");
-	return ns;
-}
-
 /* Stores n after all that this thread has stored or seen. */
 static __device__ void store_release(uint64_t *at, uint64_t n)
 {
@@ -210,12 +203,12 @@ static __global__ void __launch_bounds__(1024) messages(const __grid_constant__ 
 		uint64_t begin = 0;
 		if (rank == 0) {
 			message_fill(m, n, rank);
-			begin = now_ns();
+			begin = gpu_ns();
 			here.put(m, n);
 		}
 		here.await(m, n);
 		if (threadIdx.x == 0)
-			ns[n - first] = now_ns() - begin;
+			ns[n - first] = gpu_ns() - begin;
 		message_compare(m, n, 1 - rank, wrong);
 		if (rank == 1) {
 			message_fill(m, n, rank);
@@ -296,11 +289,11 @@ static __global__ void __launch_bounds__(1024)
 		if (threadIdx.x == 0 && theirs[(blockIdx.x + n) % gridDim.x] < n)
 			atomicAdd(wrong, 1ull);
 	}
-	uint64_t begin = now_ns();
+	uint64_t begin = gpu_ns();
 	for (; n < first + CHECKED + MEETINGS; n++)
 		here.meet(n);
 	if (blockIdx.x == 0 && threadIdx.x == 0)
-		*ns = now_ns() - begin;
+		*ns = gpu_ns() - begin;
 }
 
 /* Returns the time of a meeting of `blocks` blocks of each rank. `mine` and `theirs` have a word for each block, 0 at
@@ -372,7 +365,7 @@ static __global__ void __launch_bounds__(S::lanes)
 		vector_fill<S::unit>(v, n, n & 1, rank);
 	__syncthreads();
 	here.meet();
-	uint64_t begin = now_ns();
+	uint64_t begin = gpu_ns();
 	for (uint64_t n = first; n < last; n++) {
 		if (checked) {
 			vector_fill<S::unit>(v, n, n, rank);
@@ -386,7 +379,7 @@ static __global__ void __launch_bounds__(S::lanes)
 	}
 	__syncthreads();
 	if (threadIdx.x == 0)
-		ns[blockIdx.x] = now_ns() - begin;
+		ns[blockIdx.x] = gpu_ns() - begin;
 	for (uint64_t n = last - 2; n < last && !checked; n++)
 		vector_compare<S::unit>(v, n, n & 1, wrong);
 }

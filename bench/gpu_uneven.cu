@@ -98,13 +98,6 @@ struct turn {
 	unsigned long long begin, end;
 };
 
-static __device__ unsigned long long gpu_ns(void)
-{
-	unsigned long long ns;
-	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns)::"memory");
-	return ns;
-}
-
 extern __shared__ __align__(16) char scratch[];
 
 static __device__ void do_task(struct loom_ctx *c, struct ragged *, const struct loom_task *task)

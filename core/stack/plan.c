@@ -409,8 +409,8 @@ int loom__plan_create(struct loom_config *cfg, const struct loom__plan_hooks *ho
 	loom__config_fill(cfg, &section, 1, gpuloom_rows, &own, sizeof(own), diag);
 	section = "run";
 	loom__config_fill(cfg, &section, 1, run_rows, &plan->run, sizeof(plan->run), diag);
-	if (loom__search_create(own.plugin_path && *own.plugin_path ? own.plugin_path : NULL, &plan->search,
-			&err)) { mistake_at(&p, "gpuloom", "plugin_path", err.text);
+	if (loom__search_create(own.plugin_path && *own.plugin_path ? own.plugin_path : NULL, &plan->search, &err)) {
+		mistake_at(&p, "gpuloom", "plugin_path", err.text);
 		goto fail;
 	}
 
