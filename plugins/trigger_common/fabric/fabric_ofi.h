@@ -62,6 +62,7 @@ struct fabric_ofi {
 	/* Contexts for fabric_test(). They stay in place after the test, because an operation that timed out may end
 	 * later. */
 	struct fabric_context test[FABRIC_TESTS];
+	uint64_t test_ns; /* limit on each part of the test */
 	int tested;
 	char *scratch;
 	struct fid_mr *scratch_mr;

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEST_NS 3000000000ull /* longer than the launcher needs to end all ranks after one has died */
 #define TEST_NOTIFY 0x7e57u
 
 struct test {
@@ -72,7 +71,7 @@ static int put_and_compare(struct test *t, uint64_t bytes, struct loom_error *er
 	const struct loom_host *host = f->is.host;
 	uint32_t next = (host->rank + 1) % host->ranks, before = (host->rank + host->ranks - 1) % host->ranks;
 	const struct fabric_remote *to = &f->scratch_remote[next];
-	*t = (struct test){.f = f, .until = host->now_ns(host) + TEST_NS};
+	*t = (struct test){.f = f, .until = host->now_ns(host) + f->test_ns};
 	pattern(f->scratch + FABRIC_SCRATCH_FROM, bytes, host->rank);
 	ssize_t code;
 	while ((code = fi_writedata(f->ep, f->scratch, bytes, fi_mr_desc(f->scratch_mr), TEST_NOTIFY,
@@ -98,7 +97,7 @@ static int connect_all(struct test *t, struct loom_error *err)
 	struct fabric_ofi *f = t->f;
 	const struct loom_host *host = f->is.host;
 	int others = (int)host->ranks - 1, sent = 0;
-	*t = (struct test){.f = f, .until = host->now_ns(host) + TEST_NS};
+	*t = (struct test){.f = f, .until = host->now_ns(host) + f->test_ns};
 	while (!t->status && (sent < others || t->done < others || t->arrived < others)) {
 		uint32_t to = (host->rank + 1 + (uint32_t)sent) % host->ranks;
 		const struct fabric_remote *there = &f->scratch_remote[to];
@@ -137,7 +136,7 @@ static int add_and_compare(struct test *t, int at_once, struct loom_error *err)
 {
 	struct fabric_ofi *f = t->f;
 	uint64_t *from = (uint64_t *)f->scratch, *sum = (uint64_t *)(f->scratch + FABRIC_SCRATCH_TO);
-	*t = (struct test){.f = f, .until = f->is.host->now_ns(f->is.host) + TEST_NS};
+	*t = (struct test){.f = f, .until = f->is.host->now_ns(f->is.host) + f->test_ns};
 	*sum = 5;
 	for (int i = 0; i < ADDS && !t->status; i++) {
 		from[8 * i] = 1ull << 8 * i;
@@ -222,7 +221,7 @@ static int test_fetches(struct test *t, struct loom_error *err)
 	pthread_t thread;
 	size_t count = 0;
 	int n = 0;
-	*t = (struct test){.f = f, .until = f->is.host->now_ns(f->is.host) + TEST_NS};
+	*t = (struct test){.f = f, .until = f->is.host->now_ns(f->is.host) + f->test_ns};
 	*r.word = 0;
 	if (fi_fetch_atomicvalid(f->ep, FI_UINT64, FI_SUM, &count) || !count ||
 	    pthread_create(&thread, NULL, competitor, &r)) {
