@@ -48,7 +48,7 @@ CORE_LIBS := -liniparser -lcjson -lz -lm -ldl
 # Only libgpuloom.so has this file, by which it loads the libraries that other programs link to.
 BORROWED := core/base/borrowed.c
 LIB_SRC := $(sort $(filter-out $(BORROWED),$(wildcard core/*/*.c comm/*.c)) lib/text.c)
-LAB_SRC := $(sort $(filter-out lab/cli/%,$(wildcard lab/*/*.c lab/*/*/*.c)) $(wildcard conform/*.c rig/*.c) explore/rewrite.c lib/child.c plugins/device_common/explore/fiber.c)
+LAB_SRC := $(sort $(filter-out lab/cli/%,$(wildcard lab/*/*.c lab/*/*/*.c)) $(wildcard conform/*.c rig/*.c) explore/rewrite.c lib/child.c lib/replace.c plugins/device_common/explore/fiber.c)
 CLI_SRC := $(sort $(wildcard lab/cli/*.c lab/cli/*/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o)
 LAB_OBJ := $(LAB_SRC:%.c=$B/obj/%.o)

@@ -2,6 +2,8 @@
 /* Tests uneven work: the plans of sched_plan, files of costs and of choices, distributions of lengths (ragged), skews of routing
  * (experts), and both workloads under every scheduler. Their checks must reject wrong results. */
 #include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "harness.h"
@@ -148,8 +150,17 @@ TEST(traces)
 	CU_ASSERT_EQUAL_FATAL(costs_read(&fake_host, path, &c, &err), 0);
 	CU_ASSERT_TRUE(c.tasks == 3 && !memcmp(c.cost, cost, sizeof(cost)));
 	costs_free(&c);
+	REFUSED(costs_write(&fake_host, "/nonesuch/x", cost, 3, &err), LOOM_ENOENT, err, "/nonesuch/x");
+	/* A failure, as on a full disk, leaves the old file as it was. */
+	struct rlimit limit;
+	getrlimit(RLIMIT_FSIZE, &limit);
+	signal(SIGXFSZ, SIG_IGN);
+	setrlimit(RLIMIT_FSIZE, &(struct rlimit){60, limit.rlim_max});
+	REFUSED(costs_write(&fake_host, path, cost, 3, &err), LOOM_EIO, err, "File too large");
+	setrlimit(RLIMIT_FSIZE, &limit);
+	CU_ASSERT_EQUAL(costs_read(&fake_host, path, &c, &err), 0);
+	costs_free(&c);
 	unlink(path);
-	REFUSED(costs_write(&fake_host, "/nonesuch/x", cost, 3, &err), LOOM_EIO, err, "/nonesuch/x");
 }
 
 /* ---- distributions of lengths, skews of routing, and 16-bit numbers

@@ -10,59 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int finish(int fd, int number)
-{
-	if (close(fd) && !number)
-		number = errno;
-	return number;
-}
-
-/* Creates a temporary file next to `path`, and sets `name`. The umask applies to this file, as to any output file;
- * mkstemp() would ignore the umask. */
-static int open_new(struct loom__text *name, const char *path, mode_t mode)
-{
-	for (;;) {
-		name->length = 0;
-		loom__text_add(name, "%s.%ld.%llx.tmp", path, (long)getpid(), (unsigned long long)loom__now_ns());
-		if (!loom__text_ok(name)) {
-			errno = ENOMEM;
-			return -1;
-		}
-		int fd = open(name->at, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-		if (fd >= 0 || errno != EEXIST)
-			return fd;
-	}
-}
-
-/* Writes into a file or device as it is. Returns 0 or an errno. */
-static int overwrite(const char *path, const char *bytes, size_t length)
-{
-	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-	return fd < 0 ? errno : finish(fd, loom__write_all(fd, bytes, length));
-}
-
-/* Replaces the file `path` in one step. Returns 0 or an errno. */
-static int replace(const char *path, mode_t mode, const char *bytes, size_t length)
-{
-	struct loom__text name = {0};
-	int number = 0, fd = open_new(&name, path, mode);
-	if (fd < 0) {
-		number = errno;
-	} else {
-		number = loom__write_all(fd, bytes, length);
-		if (!number && fsync(fd))
-			number = errno;
-		number = finish(fd, number);
-		if (!number && rename(name.at, path))
-			number = errno;
-		if (number)
-			unlink(name.at);
-		if (number == EBUSY) /* a file that is mounted over another one, as in containers, cannot be replaced */
-			number = overwrite(path, bytes, length);
-	}
-	loom__text_free(&name);
-	return number;
-}
+#include "lib/replace.h"
 
 /* Returns the file that opening `path` would reach, or NULL with errno. Unlike realpath(), also follows a link to a
  * file that does not exist yet. The caller frees it. */
@@ -145,17 +93,16 @@ static int to_stdout(const char *bytes, size_t length)
 
 int loom__write_file(const char *path, const char *bytes, size_t length, struct loom_error *err)
 {
-	struct stat st;
+	int number = 0;
 	char *real = NULL;
-	int number = 0, exists = !stat(path, &st);
 	if (loom__names_stdout(path))
 		number = to_stdout(bytes, length);
-	else if (exists && !S_ISREG(st.st_mode))
-		number = overwrite(path, bytes, length);
+	else if (!access(path, F_OK))
+		number = loom__replace(path, bytes, length);
 	else if (!(real = target_of(path)))
 		number = errno;
 	else
-		number = replace(real, exists ? st.st_mode & 0777 : 0666, bytes, length);
+		number = loom__replace(real, bytes, length);
 	free(real);
 	if (!number)
 		return 0;
@@ -178,8 +125,8 @@ int loom__write_check(const char *path, struct loom_error *err)
 	} else if (!(real = target_of(path))) {
 		number = errno;
 	} else {
-		int fd = open_new(&name, real, 0666);
-		number = fd < 0 ? errno : finish(fd, 0);
+		int fd = loom__open_beside(&name, real, 0666);
+		number = fd < 0 || close(fd) ? errno : 0;
 		if (fd >= 0)
 			unlink(name.at);
 	}

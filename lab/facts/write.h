@@ -13,9 +13,8 @@ int loom__names_stdout(const char *path);
 /* Sets the stream that loom__write_file() uses for standard output. */
 void loom__write_stdout(FILE *out);
 
-/* Writes a temporary file, syncs it and renames it to `path`. So readers see the old or the new content, never a part.
- * Symbolic links are followed, also to a file that does not exist yet. Pipes, devices, and a file that is mounted over
- * another one are written directly. */
+/* Replaces the file as loom__replace() does, or writes to standard output. Symbolic links are followed, also to a file
+ * that does not exist yet. */
 int loom__write_file(const char *path, const char *bytes, size_t length, struct loom_error *err);
 /* Checks that the file could be written, and leaves it unchanged. Commands call it before a run that may take hours. */
 int loom__write_check(const char *path, struct loom_error *err);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/text.h"
+#include "lib/replace.h"
 
 #define FILE_MOST ((size_t)256 << 20)
 
@@ -143,18 +143,14 @@ int costs_read(const struct loom_host *host, const char *path, struct costs *out
 int costs_write(const struct loom_host *host, const char *path, const uint64_t *cost, uint64_t tasks,
 		struct loom_error *err)
 {
-	FILE *f = fopen(path, "we");
-	int failed = !f;
-	if (f) {
-		fprintf(f, "{\"format\": \"gpuloom-costs\", \"tasks\": [\n");
-		for (uint64_t i = 0; i < tasks; i++)
-			fprintf(f, "{\"id\": %" PRIu64 ", \"cost\": %" PRIu64 "}%s\n", i, cost[i],
-				i + 1 < tasks ? "," : "");
-		fprintf(f, "]}\n");
-		failed = ferror(f) != 0;
-		failed |= fclose(f) != 0;
-	}
-	return failed ? LOOM_FAIL(host, err, LOOM_EIO, "%s: %s", path, strerror(errno)) : 0;
+	struct loom__text text = {0};
+	loom__text_add(&text, "{\"format\": \"gpuloom-costs\", \"tasks\": [\n");
+	for (uint64_t i = 0; i < tasks; i++)
+		loom__text_add(&text, "{\"id\": %" PRIu64 ", \"cost\": %" PRIu64 "}%s\n", i, cost[i], i + 1 < tasks ? "," : "");
+	loom__text_add(&text, "]}\n");
+	int number = loom__text_ok(&text) ? loom__replace(path, text.at, text.length) : ENOMEM;
+	loom__text_free(&text);
+	return number ? LOOM_FAIL(host, err, loom__errno_code(number), "%s: %s", path, strerror(number)) : 0;
 }
 
 /* Takes tasks in Kahn's order: a task is taken when all its predecessors have been taken. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lib/random.h"
-#include "lib/text.h"
+#include "lib/replace.h"
 
 /* ---- draws --------------------------------------------------------------------------------------- */
 
@@ -256,19 +256,16 @@ int routing_create(const struct loom_host *host, enum experts_skew skew, const c
 
 int routing_write(const struct loom_host *host, const char *path, const struct routing *r, struct loom_error *err)
 {
-	FILE *f = fopen(path, "we");
-	int failed = !f;
-	if (f) {
-		fprintf(f, "gpuloom-routing 1 experts %u tokens %u top %u ranks %u steps %u checksum %016" PRIx64 "\n", r->experts,
-			r->tokens, r->top, r->ranks, r->steps, routing_checksum(r));
-		for (uint64_t i = 0; i < (uint64_t)r->steps * r->tokens; i++) {
-			fprintf(f, "%u", r->source[i]);
-			for (uint32_t k = 0; k < r->top; k++)
-				fprintf(f, " %u", r->choice[i * r->top + k]);
-			fputc('\n', f);
-		}
-		failed = ferror(f) != 0;
-		failed |= fclose(f) != 0;
+	struct loom__text text = {0};
+	loom__text_add(&text, "gpuloom-routing 1 experts %u tokens %u top %u ranks %u steps %u checksum %016" PRIx64 "\n", r->experts,
+		       r->tokens, r->top, r->ranks, r->steps, routing_checksum(r));
+	for (uint64_t i = 0; i < (uint64_t)r->steps * r->tokens; i++) {
+		loom__text_add(&text, "%u", r->source[i]);
+		for (uint32_t k = 0; k < r->top; k++)
+			loom__text_add(&text, " %u", r->choice[i * r->top + k]);
+		loom__text_put(&text, "\n", 1);
 	}
-	return failed ? LOOM_FAIL(host, err, LOOM_EIO, "%s: %s", path, strerror(errno)) : 0;
+	int number = loom__text_ok(&text) ? loom__replace(path, text.at, text.length) : ENOMEM;
+	loom__text_free(&text);
+	return number ? LOOM_FAIL(host, err, loom__errno_code(number), "%s: %s", path, strerror(number)) : 0;
 }

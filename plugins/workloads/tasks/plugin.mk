@@ -22,13 +22,13 @@ workload_ragged_SRC := $D/workload_ragged.c $D/ragged_lengths.c $(SDK)lib/text.c
 # A tile's inner loops have eight steps: -O3 makes vectors of them.
 workload_ragged_CFLAGS := -I$D -O3
 workload_ragged_LIBS := -lm
-workload_makespan_SRC := $D/workload_makespan.c $D/ragged_lengths.c $(SDK)plugins/sched_common/costs.c $(SDK)lib/text.c
+workload_makespan_SRC := $D/workload_makespan.c $D/ragged_lengths.c $(SDK)plugins/sched_common/costs.c $(SDK)lib/text.c $(SDK)lib/replace.c
 workload_makespan_CFLAGS := -I$D
 workload_makespan_LIBS := -lcjson -lm
-workload_experts_SRC := $D/workload_experts.c $D/experts_routing.c $(SDK)lib/text.c
+workload_experts_SRC := $D/workload_experts.c $D/experts_routing.c $(SDK)lib/text.c $(SDK)lib/replace.c
 workload_experts_CFLAGS := -I$D -O3
 workload_experts_LIBS := -lm
-workload_dispatch_SRC := $D/workload_dispatch.c $D/experts_routing.c $(SDK)lib/text.c
+workload_dispatch_SRC := $D/workload_dispatch.c $D/experts_routing.c $(SDK)lib/text.c $(SDK)lib/replace.c
 workload_dispatch_CFLAGS := -I$D -O3
 workload_dispatch_LIBS := -lm
 TEST_LIBS_test_workloads := -lz -lm -ldl
