@@ -3,7 +3,7 @@
 # Measures this machine's GPUs: comparisons of `gpuloom compare`, in which gpuloom and its rivals take turns.
 #   bench/gpu.sh BUILD [TABLE...]
 # Tables of one GPU: tasks host trees rivals contains both barriers reduce triggers messages requests waits cost uneven. Of two GPUs
-# and more: scale oneway meet sums collectives dispatch. Default: all that the GPUs here allow.
+# and more: scale oneway meet sums collectives training dispatch. Default: all that the GPUs here allow.
 # Writes BUILD/bench/gpu-TABLE*.json, which bench/keep reads, and ends with `bar NAME VALUE >=|<= TARGET ok|short` and
 # `figure NAME VALUE`.
 #
@@ -21,7 +21,7 @@ doctor=$("$G" doctor) || exit
 gpus=${GPUS:-$(echo "$doctor" | grep -c '^cuda: GPU [0-9]*  *ok')}
 [ "$gpus" -gt 0 ] || { echo 'no usable NVIDIA GPU here' >&2; exit 77; }
 sms=$(echo "$doctor" | sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p')
-tables=${*:-tasks host trees rivals contains both barriers reduce triggers messages requests waits cost uneven $([ "$gpus" -lt 2 ] || echo scale oneway meet sums collectives dispatch)}
+tables=${*:-tasks host trees rivals contains both barriers reduce triggers messages requests waits cost uneven $([ "$gpus" -lt 2 ] || echo scale oneway meet sums collectives training dispatch)}
 lines=$D/gpu.lines
 : >"$lines"
 list= bars= have= common= slow= dry= folder=0 # folder: each comparison has its confs in one of its own
@@ -528,6 +528,18 @@ in_turns() {
 	}'
 }
 
+t_training() { # what a step of PyTorch gains by the allreduce of gpuloom.torch: decode in a CUDA graph, and DistributedDataParallel
+	libraries
+	[ -z "$dry" ] || return 0
+	export PYTHONPATH="$here/../python" GPULOOM="$G" GPULOOM_LIBRARY="$B/libgpuloom.so.0"
+	python3 -c 'import torch' 2>/dev/null || { echo "left out: training: no PyTorch" >&2; return; }
+	on=$(devices "$gpus" | tr @ ' ')
+	job="python3 -m torch.distributed.run --nproc-per-node $gpus $here/../examples/torch"
+	targets="decode${gpus}_1B_to_windows >= 1.05"
+	collected decode-$gpus $job/decode.py --turns 20
+	targets="ddp${gpus}_to_default >= 1"
+	collected ddp-$gpus $job/ddp.py --hook gpuloom default --turns 20
+}
 # Experts in parallel: 128 tokens of each GPU, rows of 7,168 bfloat16, 8 of 64 experts. The rival's numbers of rows are about the same,
 # by another law of random numbers. Then the step in the cases of a benchmark for Megatron-LM, each to the best one.
 t_dispatch() {
@@ -557,7 +569,7 @@ all_tables() {
 	for t in $tables; do
 		case $t in
 		tasks | host | trees | rivals | contains | both | barriers | reduce | triggers | messages | requests | waits | cost | uneven) ;;
-		scale | oneway | meet | sums | collectives | dispatch) [ "$gpus" -gt 1 ] || { echo "left out: $t needs two GPUs" >&2; continue; } ;;
+		scale | oneway | meet | sums | collectives | training | dispatch) [ "$gpus" -gt 1 ] || { echo "left out: $t needs two GPUs" >&2; continue; } ;;
 		*) echo "no table '$t'" >&2; exit 2 ;;
 		esac
 		t_"$t"

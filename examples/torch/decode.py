@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A decode step of a language model that is divided among GPUs (tensor parallel), in a CUDA graph. Prints tokens/s.
 
-    torchrun --nproc-per-node 2 decode.py [--model 1B|8B] [--by gpuloom|nccl|both] [--batch 1] [--context 1024]
+    torchrun --nproc-per-node 2 decode.py [--model 1B|8B] [--by gpuloom nccl windows] [--batch 1] [--context 1024]
 
 The shapes are those of Llama 3 with 1 and 8 billion parameters; the weights are random. Each rank has a part of the heads
-and of the hidden units, so a layer has two allreduces of batch * width numbers in bfloat16. With `both`, the two libraries
-take turns, and their outputs are compared. docs/embedding.md has results of two GPUs."""
+and of the hidden units, so a layer has two allreduces of batch * width numbers in bfloat16. `windows` is NCCL on memory of
+ncclMemAlloc that is registered as a window, which its fastest kernels need. All ways take turns, and their outputs are
+compared. A line `sample NAME TURN VALUE` for each turn is what bench/gpu.sh reads; the last lines are medians.
+docs/embedding.md has results of two GPUs."""
 import argparse
 import contextlib
 import os
@@ -45,23 +47,48 @@ class Layer:
         self.keys = torch.randn(batch, self.kv, context, self.head, device="cuda", dtype=torch.bfloat16)
         self.values = torch.randn_like(self.keys)
 
-    def step(self, x, reduce):
+    def step(self, x, product):
         batch = x.shape[0]
         q, k, v = (F.rms_norm(x, x.shape[-1:]) @ self.qkv).split(
             [self.heads * self.head, self.kv * self.head, self.kv * self.head], dim=-1)
         self.keys[:, :, -1], self.values[:, :, -1] = k.view(batch, self.kv, -1), v.view(batch, self.kv, -1)
         seen = F.scaled_dot_product_attention(q.view(batch, self.heads, 1, self.head), self.keys, self.values,
                                               enable_gqa=True)
-        x = x + reduce(seen.reshape(batch, -1) @ self.out)
+        x = x + product(seen.reshape(batch, -1), self.out)
         gate, up = (F.rms_norm(x, x.shape[-1:]) @ self.gate_up).chunk(2, dim=-1)
-        return x + reduce((F.silu(gate) * up) @ self.down)
+        return x + product(F.silu(gate) * up, self.down)
 
 
-def captured(layers, x, reduce):
+def by_gpuloom(a, b):
+    """Returns the sum of a @ b over all ranks, as the other ways do."""
+    return loom.all_reduce(a @ b)
+
+
+def by_nccl(a, b):
+    part = a @ b
+    dist.all_reduce(part)
+    return part
+
+
+def by_windows(x):
+    backend = dist.group.WORLD._get_backend(x.device)
+    pool = torch.cuda.MemPool(backend.mem_allocator)
+    with torch.cuda.use_mem_pool(pool):
+        part = torch.empty_like(x)
+    backend.register_mem_pool(pool, symm=True)
+
+    def product(a, b, pool=pool):  # the pool lives as long as the tensor
+        torch.mm(a, b, out=part)
+        dist.all_reduce(part)
+        return part
+    return product
+
+
+def captured(layers, x, product):
     def step():
         y = x
         for layer in layers:
-            y = layer.step(y, reduce)
+            y = layer.step(y, product)
         return y
     beside = torch.cuda.Stream()
     beside.wait_stream(torch.cuda.current_stream())
@@ -75,17 +102,31 @@ def captured(layers, x, reduce):
     return graph, y
 
 
+def report(job, batch, took, outputs):
+    for name, times in took.items():
+        for turn, seconds in enumerate(times):
+            print("sample %s_%s %d %.1f" % (job, name, turn, batch / seconds))
+            if name != "gpuloom" and "gpuloom" in took:
+                print("sample %s_to_%s %d %.4f" % (job, name, turn, seconds / took["gpuloom"][turn]))
+    for name, times in took.items():
+        print("%s_tokens_per_s %.1f" % (name, batch / statistics.median(times)))
+        if name != "gpuloom" and "gpuloom" in took:
+            a, b = outputs["gpuloom"], outputs[name]
+            print("largest difference to %s %.3g of %.3g" % (name, (a - b).abs().max(), b.abs().max()))
+            print("ratio to %s %.3f" % (name, statistics.median(times) / statistics.median(took["gpuloom"])))
+
+
 def main():
     words = argparse.ArgumentParser()
     words.add_argument("--model", choices=SHAPES, default="1B")
-    words.add_argument("--by", choices=["gpuloom", "nccl", "both"], default="both")
+    words.add_argument("--by", nargs="+", choices=["gpuloom", "nccl", "windows"], default=["gpuloom", "nccl", "windows"])
     words.add_argument("--batch", type=int, default=1)
     words.add_argument("--context", type=int, default=1024)
     words.add_argument("--steps", type=int, default=200)
     words.add_argument("--turns", type=int, default=7)
     given = words.parse_args()
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("nccl")
+    dist.init_process_group("nccl", device_id=torch.device("cuda", torch.cuda.current_device()))
     rank, ranks = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(rank)
     shape = SHAPES[given.model]
@@ -93,19 +134,18 @@ def main():
     torch.manual_seed(1000)  # the input is the same on all ranks
     x = torch.randn(given.batch, shape["width"], device="cuda", dtype=torch.bfloat16)
 
-    def by_nccl(part):
-        dist.all_reduce(part)
-        return part
     with contextlib.ExitStack() as opened, torch.no_grad():
         made = {}
-        if given.by != "nccl":
-            p = opened.enter_context(loom.policy(text=CONF, set={"device.gpu.gpu": torch.cuda.current_device()}))
-            made["gpuloom"] = captured(layers, x, loom.all_reduce)
-        if given.by != "gpuloom":
-            made["nccl"] = captured(layers, x, by_nccl)
+        for name in given.by:
+            if name == "gpuloom":
+                p = opened.enter_context(loom.policy(text=CONF, set={"device.gpu.gpu": torch.cuda.current_device()}))
+            way = {"gpuloom": lambda: by_gpuloom, "nccl": lambda: by_nccl, "windows": lambda: by_windows(x)}[name]()
+            made[name] = captured(layers, x, way)
         took, outputs = {name: [] for name in made}, {}
-        for _ in range(given.turns):
-            for name, (graph, y) in made.items():
+        for turn in range(given.turns):
+            names = list(made)
+            for name in names[turn % len(names):] + names[:turn % len(names)]:
+                graph, y = made[name]
                 dist.barrier()
                 torch.cuda.synchronize()
                 begin = time.perf_counter()
@@ -116,13 +156,8 @@ def main():
                 outputs[name] = y.float().clone()
         if "gpuloom" in made:
             p.comm.check()
-        for name, times in took.items():
-            if rank == 0:
-                print("%s_tokens_per_s %.1f" % (name, given.batch / statistics.median(times)))
-        if len(made) == 2 and rank == 0:
-            a, b = outputs["gpuloom"], outputs["nccl"]
-            print("largest difference %.3g of %.3g" % ((a - b).abs().max(), b.abs().max()))
-            print("ratio %.3f" % (statistics.median(took["nccl"]) / statistics.median(took["gpuloom"])))
+        if rank == 0:
+            report("decode%d_%s" % (ranks, given.model), given.batch, took, outputs)
         torch.cuda.synchronize()
         # NCCL's communicator waits at its end until no graph uses it.
         del graph, y
