@@ -276,11 +276,11 @@ check: ## install what is missing, build, run the tests (a quarter of an hour on
 	tools/deps build check
 	$(MAKE) $(on_all_cores) tests
 	$(MAKE) check-built
-check-rest: ## the tests that check leaves out (a quarter of an hour)
+check-rest: ## the tests that check leaves out (ten minutes)
 	tools/deps build check
 	$(MAKE) $(on_all_cores) tests
 	$(MAKE) check-built ALL=--rest
-check-all: ## all tests, and those of check in full (half an hour)
+check-all: ## all tests, in full, with models and mutants (half an hour)
 	tools/deps build check
 	$(MAKE) $(on_all_cores) tests
 	$(MAKE) check-built ALL=--all
@@ -503,7 +503,7 @@ FUZZ_FLAGS ?=
 $B/fuzz.a $B/target/%: CFLAGS += $(FUZZ_FLAGS)
 FUZZ_OBJ := $(FUZZ_TARGETS:%=$B/obj/tests/fuzz/fuzz_%.o)
 FUZZ_COMMON := $(addprefix $B/obj/tests/fuzz/,input.o formats.o) $(filter $B/%,$(FUZZ_ENGINE))
-$B/fuzz.a: $(LIB_OBJ) $B/obj/lib/child.o $(filter $B/obj/lab/%,$(LAB_OBJ)) $(filter-out %/main.o %/cmd_config.o %/cmd_validate.o,$(CLI_OBJ))
+$B/fuzz.a: $(LIB_OBJ) $B/obj/lib/child.o $B/obj/lib/replace.o $(filter $B/obj/lab/%,$(LAB_OBJ)) $(filter-out %/main.o %/cmd_config.o %/cmd_validate.o,$(CLI_OBJ))
 	$(call say,AR,$@)
 	$Qrm -f $@ && ar rcs $@ $^
 $B/target/%: $B/obj/tests/fuzz/fuzz_%.o $(FUZZ_COMMON) $B/fuzz.a
