@@ -213,6 +213,24 @@ TEST(lengths)
 	free(length);
 }
 
+/* pieces_row() finds the row of each number, for any number of rows, some of which are empty. */
+TEST(pieces)
+{
+	uint64_t state = 1;
+	uint32_t start[202] = {0};
+	for (uint32_t rows = 1; rows <= 200; rows++) {
+		uint32_t most = 1 + (uint32_t)(loom__random(&state) % 40), first = 0;
+		for (uint32_t row = 0; row < rows; row++)
+			start[row + 1] = start[row] + (uint32_t)(loom__random(&state) % 3 ? loom__random(&state) % 100 : 0);
+		start[rows / 2 + 1] = start[rows]; /* a long one, and empty ones */
+		for (uint32_t row = rows / 2 + 1; row < rows; row++)
+			start[row + 1] = start[rows];
+		for (uint32_t row = 0; row < rows; row++)
+			for (uint32_t end = row + 1 < rows ? pieces_first(start, row + 1, most) : pieces_room(start[rows], rows, most); first < end; first++)
+				CU_ASSERT_EQUAL(pieces_row(start, rows, most, first), row);
+	}
+}
+
 /* Counts in of[e] how often expert e was chosen. */
 static void count(const uint32_t *choice, uint32_t n, uint32_t experts, uint32_t *of)
 {

@@ -174,11 +174,12 @@ LOOM_FN uint32_t plan_class(uint32_t cost)
 	return PLAN_CLASSES - 1 - ((x.bits - 0x3f800000u) >> 20);
 }
 
-LOOM_FN uint32_t plan_count(const struct loom_ctx *c, uint32_t *p)
+/* Adds to a word that only lanes of this worker use. Returns its value before. */
+LOOM_FN uint32_t plan_add(const struct loom_ctx *c, uint32_t *p, uint32_t n)
 {
 	if (c->lanes != 1)
-		return loom_fetch_add_relaxed_dev(p, 1u);
-	return (*p)++;
+		return loom_fetch_add_relaxed_dev(p, n);
+	return (*p += n) - n;
 }
 
 /* What the lanes of worker 0 share while they make the plan. It is in the worker's empty local queue, if that has room for it. */
@@ -190,6 +191,7 @@ struct plan_scratch {
 	uint32_t class_at[PLAN_CLASSES]; /* number of tasks of each class; then the place in `order` of the next one */
 	/* a struct plan_sum for each lane follows */
 };
+#define PLAN_SOLO(scratch) (&(scratch)->class_at[0]) /* number of lists that have one task: no cost is so high that it has class 0 */
 #define PLAN_SCRATCH_BYTES(lanes)	  (PLAN_CLASSES * 4 + 8ull * (lanes))
 #define PLAN_SCRATCH_FITS(lanes, queue) (PLAN_SCRATCH_BYTES(lanes) <= (queue) * sizeof(struct loom_task))
 
@@ -215,7 +217,7 @@ LOOM_FN void plan_count_classes(struct loom_ctx *c, struct plan *p, struct plan_
 			if (i < n && !array)
 				cost[i] = (uint32_t)four[k];
 			if (four[k])
-				plan_count(c, &s->class_at[plan_class((uint32_t)four[k])]);
+				plan_add(c, &s->class_at[plan_class((uint32_t)four[k])], 1);
 		}
 	}
 	loom_barrier_lanes(c);
@@ -262,9 +264,8 @@ LOOM_FN void plan_place_classes(struct loom_ctx *c, struct plan *p, struct plan_
 			left += sum[i].cost;
 		all += sum[i].tasks;
 	}
-	loom_barrier_lanes(c); /* the loop below stores other values */
 	LOOM_NO_UNROLL
-	for (uint32_t i = first; i < end; i++) {
+	for (uint32_t i = first ? first : 1; i < end; i++) {
 		uint32_t n = s->class_at[i];
 		if (tasks + n < c->workers && plan_cost_in(i) * (float)(c->workers - tasks) > left)
 			solo += n;
@@ -272,13 +273,12 @@ LOOM_FN void plan_place_classes(struct loom_ctx *c, struct plan *p, struct plan_
 		tasks += n;
 		left -= (float)n * plan_cost_in(i);
 	}
-	sum[c->lane].tasks = solo;
+	if (solo)
+		plan_add(c, PLAN_SOLO(s), solo);
 	loom_barrier_lanes(c);
 	if (c->lane != 0)
 		return;
-	PLAN_UNROLL
-	for (uint32_t i = 1; i < c->lanes; i++)
-		solo += sum[i].tasks;
+	solo = *PLAN_SOLO(s);
 	p->shape.listed = all;
 	p->shape.solo = solo;
 	p->shape.full = (all - solo) / (c->workers - solo);
@@ -303,7 +303,7 @@ LOOM_FN int plan_make(struct loom_ctx *c)
 			four[k] = first + k * c->lanes < n ? cost[first + k * c->lanes] : 0;
 		for (uint32_t k = 0; k < 4; k++)
 			if (four[k])
-				order[plan_count(c, &s->class_at[plan_class(four[k])])] = (uint32_t)(first + k * c->lanes);
+				order[plan_add(c, &s->class_at[plan_class(four[k])], 1)] = (uint32_t)(first + k * c->lanes);
 	}
 	loom_stream(c, (uint64_t)n * (sizeof(struct loom_task) + 16));
 	loom_barrier_lanes(c);

@@ -216,7 +216,7 @@ LOOM_FN int ragged_find(const struct ragged *r, const struct loom_task *t, struc
 	const uint32_t *start = ragged_start(r), piece = (uint32_t)t->param[0];
 	uint32_t sequence = pieces_row(start, r->sequences, r->chunk, piece), length = start[sequence + 1] - start[sequence];
 	uint32_t chunk = piece - pieces_first(start, sequence, r->chunk);
-	if (chunk >= pieces_of(length, r->chunk))
+	if ((uint64_t)chunk * r->chunk >= length)
 		return 0;
 	ragged_fill(r, sequence, (uint32_t)(t->param[0] >> 32), length, chunk, found);
 	return 1;
