@@ -266,7 +266,7 @@ def study(a, gpuloom, folder):
     if a.device:
         text = f'workload = memset_loop\ndevices = {a.device}\n[scheduler]\nuse = static\n[termination]\nuse = counter\n'
         conf = write_conf(os.path.join(folder, 'aa-device.ini'), text)
-        jobs = {'loop': ([conf, '--set', 'transport.use=p2p'], 'workload.memset_loop.tasks', 16000000)}
+        jobs = {'loop': ([conf, '--set', 'transport.use=p2p'], 'workload.memset_loop.tasks', 4000000)}
         designs = DESIGNS[:1]
     names, planted = ['turns'] if a.quick else list(jobs), [0.0, *map(float, a.planted.split(','))]
     journal, began = os.path.join(folder, f'aa-{what}.jsonl'), time.monotonic()

@@ -355,16 +355,18 @@ t_uneven() {
 	for skew in $skews; do
 		common="run.workload=experts run.seed=1 workload.experts.experts=64 workload.experts.tokens=256 workload.experts.dim=1024
 			workload.experts.hidden=2048 workload.experts.skew=$skew workload.experts.rows=128 workload.experts.checked=4 device.cuda.lanes=128"
+		ours=
 		for one in counter plan; do
 			own $one scheduler.use=$one
 			own $one-168 scheduler.use=$one device.cuda.max_registers=168
+			own $one-256 scheduler.use=$one workload.experts.rows=256
+			ours="${ours:+$ours|}$one|$one-168|$one-256"
 		done
 		[ ! -x "$program" ] || other plain "$program counter experts experts=64 tokens=256 dim=1024 hidden=2048 skew=$skew rows=128 checked=4"
 		for one in grouped padded; do
 			asked $one ${skew}_experts_$one
 			figure experts_${skew}_$one seconds $one
 		done
-		ours='counter|plan|counter-168|plan-168'
 		bar experts_${skew}_to_plain seconds plain "$ours" '>=' 1
 		case $skew in equal) least=0.95 ;; zipf) least=1.1 ;; *) least=1 ;; esac
 		bar experts_${skew}_to_libraries seconds 'grouped|padded' "$ours" '>=' $least

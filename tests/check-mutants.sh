@@ -26,7 +26,7 @@ spoil() {
 spoil 'never busy after a task of the pool' pools pool.dev.h sched_pool_take \
 	'if (*idle) LOOM_CALL(term, busy, c); *idle = 0;' '*idle = 0;'
 spoil 'a slot of the pool is read before it is written' pools pool.dev.h sched_pool_claim \
-	'!loom_load_acquire_sys(sched_pool_ready(p, at))' '0'
+	'!LOOM_JOB(loom_load_acquire)(sched_pool_ready(p, at))' '0'
 spoil 'a taker that finds no slot keeps its claim' pools pool.dev.h sched_pool_claim \
 	'loom_fetch_add_relaxed_sys(&p->open, (uint64_t)1); return p->room;' 'return p->room;'
 spoil 'a worker is idle while the pool has tasks' pools pool.dev.h sched_pool_search '!filled && !idle' '!idle'
@@ -34,7 +34,7 @@ spoil 'a taker claims although it found no slot' pools pool.dev.h sched_pool_cla
 	'(int64_t)loom_fetch_add_relaxed_sys(&p->open, ~0ull) <= 0' '(loom_fetch_add_relaxed_sys(&p->open, ~0ull), 0)'
 spoil 'a taker stores where it must add' pools sched_plan.dev.h plan_take \
 	'loom_fetch_add_relaxed_sys(&b->next, n)' '(loom_store_relaxed_sys(&b->next, taken + n), taken)'
-spoil 'a worker does not wait for the plan' pools sched_plan.dev.h plan_begin '!loom_load_acquire_sys(&p->ready)' '0'
+spoil 'a worker does not wait for the plan' pools sched_plan.dev.h plan_begin '!LOOM_JOB(loom_load_acquire)(&p->ready)' '0'
 spoil 'a list ends with its last whole round' pools sched_plan.dev.h plan_length 's->full + (turn < s->rest)' 's->full'
 program=test_races_gpu
 spoil 'the arriver before the last one releases' shipped counter.dev.h barrier_signal \

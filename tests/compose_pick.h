@@ -68,6 +68,7 @@ FAKE_FN void pick_options_for(struct selection *s, const struct loom_layout *lay
 	CU_ASSERT_EQUAL_FATAL(ops->create(&fake_host, fake_settings(p, settings), &self, &err), 0);
 	CU_ASSERT_EQUAL(ops->constants(self, layout, s->constants, sizeof(s->constants), &err), 0);
 	s->program.constants = s->constants;
+	s->program.layout = layout;
 	ops->destroy(self);
 }
 

@@ -125,7 +125,8 @@ static void races_read_source(struct race_site *s)
 	const char *text = line + strspn(line, "\t ");
 	before[strcspn(before, "\n")] = 0;
 	size_t length = strlen(before);
-	s->blind = (!strncmp(text, "loom_fetch_add", 14) || !strncmp(text, "MGWS_QUEUE_OP(loom_fetch_add", 28)) &&
+	s->blind = (!strncmp(text, "loom_fetch_add", 14) || !strncmp(text, "LOOM_JOB(loom_fetch_add", 23) ||
+		    !strncmp(text, "MGWS_QUEUE_OP(loom_fetch_add", 28)) &&
 		   length && strchr(";{}/)e", before[length - 1]); /* e: else */
 }
 

@@ -142,7 +142,7 @@ def main():
             way = {"gpuloom": lambda: by_gpuloom, "nccl": lambda: by_nccl, "windows": lambda: by_windows(x)}[name]()
             made[name] = captured(layers, x, way)
         took, outputs = {name: [] for name in made}, {}
-        for turn in range(given.turns):
+        for turn in range(given.turns + 1):  # the first turn is a warm-up
             names = list(made)
             for name in names[turn % len(names):] + names[:turn % len(names)]:
                 graph, y = made[name]
@@ -152,7 +152,8 @@ def main():
                 for _ in range(given.steps):
                     graph.replay()
                 torch.cuda.synchronize()
-                took[name].append((time.perf_counter() - begin) / given.steps)
+                if turn:
+                    took[name].append((time.perf_counter() - begin) / given.steps)
                 outputs[name] = y.float().clone()
         if "gpuloom" in made:
             p.comm.check()

@@ -72,7 +72,7 @@ LOOM_FN int sched_pool_put(struct loom_ctx *c, const struct loom_task *task)
 	if (c->lane == 0) {
 		/* Release: pairs with the acquire in sched_pool_claim(), which then sees the slot and the data of the
 		 * task. */
-		loom_store_release_sys(sched_pool_ready(p, at), 1u);
+		LOOM_JOB(loom_store_release)(sched_pool_ready(p, at), 1u);
 		loom_fetch_add_relaxed_sys(&p->open, (uint64_t)1);
 		loom_own_add(c, &sched_local(c)->counters.published, 1);
 		sched_wake(c, &sched_common(c)->event, 1);
@@ -84,7 +84,7 @@ LOOM_FN int sched_pool_put(struct loom_ctx *c, const struct loom_task *task)
  * sched_pool_claim(). A worker that takes a task calls busy() before this release. */
 LOOM_FN uint64_t sched_pool_filled(struct sched_pool *p)
 {
-	uint64_t head = loom_load_acquire_sys(&p->head), tail = loom_load_relaxed_sys(&p->tail);
+	uint64_t head = LOOM_JOB(loom_load_acquire)(&p->head), tail = loom_load_relaxed_sys(&p->tail);
 	tail = tail < p->room ? tail : p->room;
 	return tail > head ? tail - head : 0;
 }
@@ -100,9 +100,9 @@ LOOM_FN uint64_t sched_pool_claim(struct loom_ctx *c, struct sched_pool *p)
 	}
 	/* Release: pairs with the acquire in sched_pool_filled(). A worker that finds the pool empty sees this worker as
 	 * busy. */
-	uint64_t at = loom_fetch_add_release_sys(&p->head, (uint64_t)1);
+	uint64_t at = LOOM_JOB(loom_fetch_add_release)(&p->head, (uint64_t)1);
 	LOOM_NO_UNROLL
-	while (!loom_load_acquire_sys(sched_pool_ready(p, at))) {
+	while (!LOOM_JOB(loom_load_acquire)(sched_pool_ready(p, at))) {
 		if (loom_stopped(c))
 			return p->room;
 		loom_pause(c);
@@ -166,7 +166,7 @@ SCHED_NOINLINE int sched_pool_search(struct loom_ctx *c, struct loom_task *task)
 			rest.pauses = 1;
 		} else {
 			done = LOOM_CALL(term, done, c,
-					 loom_from_lane0(c, c->lane == 0 ? loom_load_acquire_sys(&p->head) : 0));
+					 loom_from_lane0(c, c->lane == 0 ? LOOM_JOB(loom_load_acquire)(&p->head) : 0));
 		}
 		if (c->lane == 0 && !found && !done)
 			sched_rest(c, &common->cfg, &common->event, &rest, idle, filled != 0);

@@ -195,32 +195,37 @@ struct plan_scratch {
 #define PLAN_SCRATCH_BYTES(lanes)	  (PLAN_CLASSES * 4 + 8ull * (lanes))
 #define PLAN_SCRATCH_FITS(lanes, queue) (PLAN_SCRATCH_BYTES(lanes) <= (queue) * sizeof(struct loom_task))
 
-/* Counts the tasks of each class, and stores all costs. Loads of four tasks are in flight at a time. */
-LOOM_FN void plan_count_classes(struct loom_ctx *c, struct plan *p, struct plan_scratch *s)
+/* Counts the tasks of each class, and stores all costs. Returns the classes of the lane's first eight tasks, a byte for each; 0 for a
+ * task of cost 0. The next task is loaded ahead. The code of a plan is short, with loops that are not unrolled, because it runs
+ * once in a sample: to load 8 instructions takes a GPU about as long as to load a word. */
+LOOM_FN uint64_t plan_count_classes(struct loom_ctx *c, struct plan *p, struct plan_scratch *s)
 {
-	uint32_t n = (uint32_t)c->ctl->initial_tasks, *cost = plan_cost_of(p);
-	const int array = p->source == PLAN_ARRAY;
+	const uint32_t n = (uint32_t)c->ctl->initial_tasks, lanes = c->lanes;
+	uint32_t *costs = plan_cost_of(p), shift = 0;
+	uint64_t classes = 0;
+	struct loom_task task, next;
 	LOOM_NO_UNROLL
-	for (uint32_t i = c->lane; i < PLAN_CLASSES; i += c->lanes)
+	for (uint32_t i = c->lane; i < PLAN_CLASSES; i += lanes)
 		s->class_at[i] = 0;
 	loom_barrier_lanes(c);
+	if (c->lane < n)
+		next = c->initial[c->lane];
 	LOOM_NO_UNROLL
-	for (uint64_t first = c->lane; first < n; first += 4 * c->lanes) {
-		uint64_t four[4];
-		for (uint32_t k = 0; k < 4; k++) {
-			uint64_t i = first + k * c->lanes;
-			four[k] = i >= n ? 0 : array ? cost[i] : plan_declared(c, &c->initial[i]);
-			four[k] = four[k] < PLAN_COST_MOST ? four[k] : PLAN_COST_MOST;
+	for (uint32_t i = c->lane; i < n; i += lanes) {
+		task = next;
+		next = c->initial[i + lanes < n ? i + lanes : i];
+		uint64_t cost = p->source == PLAN_ARRAY ? costs[i] : plan_declared(c, &task);
+		cost = cost < PLAN_COST_MOST ? cost : PLAN_COST_MOST;
+		costs[i] = (uint32_t)cost;
+		if (cost) {
+			uint32_t of = plan_class((uint32_t)cost);
+			plan_add(c, &s->class_at[of], 1);
+			classes |= shift < 64 ? (uint64_t)of << shift : 0;
 		}
-		for (uint32_t k = 0; k < 4; k++) {
-			uint64_t i = first + k * c->lanes;
-			if (i < n && !array)
-				cost[i] = (uint32_t)four[k];
-			if (four[k])
-				plan_add(c, &s->class_at[plan_class((uint32_t)four[k])], 1);
-		}
+		shift += 8;
 	}
 	loom_barrier_lanes(c);
+	return classes;
 }
 
 #ifdef LOOM_DEVICE_COMPILE
@@ -292,25 +297,22 @@ LOOM_FN int plan_make(struct loom_ctx *c)
 	struct plan *p = plan_of(c);
 	struct plan_scratch *s = PLAN_SCRATCH_FITS(c->lanes, sched_mask(c) + 1) ? (struct plan_scratch *)sched_ring(c)
 										: (struct plan_scratch *)(plan_shape(c) + 1);
-	uint32_t n = (uint32_t)c->ctl->initial_tasks, *cost = plan_cost_of(p), *order = cost + n;
-	uint64_t begin = loom_clock_ns(c);
-	plan_count_classes(c, p, s);
+	uint32_t n = (uint32_t)c->ctl->initial_tasks, *cost = plan_cost_of(p), *order = cost + n, shift = 0;
+	uint64_t begin = loom_clock_ns(c), classes = plan_count_classes(c, p, s);
 	plan_place_classes(c, p, s);
 	LOOM_NO_UNROLL
-	for (uint64_t first = c->lane; first < n; first += 4 * c->lanes) {
-		uint32_t four[4];
-		for (uint32_t k = 0; k < 4; k++)
-			four[k] = first + k * c->lanes < n ? cost[first + k * c->lanes] : 0;
-		for (uint32_t k = 0; k < 4; k++)
-			if (four[k])
-				order[plan_add(c, &s->class_at[plan_class(four[k])], 1)] = (uint32_t)(first + k * c->lanes);
+	for (uint32_t i = c->lane; i < n; i += c->lanes) {
+		uint32_t of = shift < 64 ? (classes >> shift) & 255 : cost[i] ? plan_class(cost[i]) : 0;
+		if (of)
+			order[plan_add(c, &s->class_at[of], 1)] = i;
+		shift += 8;
 	}
 	loom_stream(c, (uint64_t)n * (sizeof(struct loom_task) + 16));
 	loom_barrier_lanes(c);
 	if (c->lane == 0) {
 		p->plan_ns = loom_clock_ns(c) - begin;
 		/* Release: pairs with the acquire in plan_begin(), after which all workers read the plan. */
-		loom_store_release_sys(&p->ready, 1u);
+		LOOM_JOB(loom_store_release)(&p->ready, 1u);
 	}
 	return 0;
 }
@@ -326,7 +328,7 @@ LOOM_FN void plan_begin(struct loom_ctx *c)
 	if (c->lane == 0) {
 		struct plan_shape *shape = plan_shape(c);
 		LOOM_NO_UNROLL
-		while (sorted && !loom_load_acquire_sys(&p->ready) && !loom_stopped(c))
+		while (sorted && !LOOM_JOB(loom_load_acquire)(&p->ready) && !loom_stopped(c))
 			loom_pause(c);
 		*shape = p->shape;
 		if (sorted) {

@@ -27,7 +27,7 @@ LOOM_FN void term_counter_idle(struct loom_ctx *c)
 {
 	/* Release: pairs with the acquire in done(), for all earlier writes of this worker. */
 	if (c->lane == 0)
-		loom_fetch_add_acq_rel_sys(&term_counter(c)->idle, (uint64_t)1);
+		LOOM_JOB(loom_fetch_add_acq_rel)(&term_counter(c)->idle, (uint64_t)1);
 }
 
 LOOM_FN void term_counter_busy(struct loom_ctx *c)
@@ -35,7 +35,7 @@ LOOM_FN void term_counter_busy(struct loom_ctx *c)
 	/* After this add the scheduler marks the steal as complete, with a release. The victim acquires this mark before it
 	 * calls idle(). So this add precedes the victim's idle(). */
 	if (c->lane == 0)
-		loom_fetch_add_acq_rel_sys(&term_counter(c)->idle, ~(uint64_t)0);
+		LOOM_JOB(loom_fetch_add_acq_rel)(&term_counter(c)->idle, ~(uint64_t)0);
 }
 
 #ifdef LOOM_DEVICE_COMPILE
@@ -46,7 +46,7 @@ LOOM_FN int term_counter_done(struct loom_ctx *c, uint64_t stolen_out)
 	(void)stolen_out;
 	uint64_t all = 0;
 	if (c->lane == 0)
-		all = loom_load_acquire_sys(&term_counter(c)->idle) == c->workers;
+		all = LOOM_JOB(loom_load_acquire)(&term_counter(c)->idle) == c->workers;
 	return (int)loom_from_lane0(c, all);
 }
 

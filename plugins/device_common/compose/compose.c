@@ -61,7 +61,8 @@ const char *compose_lacks(const char *message)
 	return NULL;
 }
 
-static void add_head(struct loom__text *out, const struct compose_target *t)
+/* alone: 1 if this device has all workers of the job. */
+static void add_head(struct loom__text *out, const struct compose_target *t, int alone)
 {
 	if (t->defines)
 		loom__text_put(out, t->defines, strlen(t->defines));
@@ -71,8 +72,8 @@ static void add_head(struct loom__text *out, const struct compose_target *t)
 		 "#define LOOM_LANES %u\n"
 		 "#define LOOM_WORKERS_PER_BLOCK %u\n"
 		 "#define LOOM_BLOCKS %u\n"
-		 "#define LOOM_NESTING_MAX %uu\n",
-		 t->layer->name, t->lanes, t->per_block, t->blocks, t->nesting);
+		 "#define LOOM_NESTING_MAX %uu\n%s",
+		 t->layer->name, t->lanes, t->per_block, t->blocks, t->nesting, alone ? "#define LOOM_ONE_DEVICE 1\n" : "");
 	for (size_t i = 0; i < COUNT(kind_names); i++)
 		if (i > LOOM_KIND_NONE && i != LOOM_TRANSPORT)
 			loom__text_add(out, "#include <gpuloom/%s.h>\n", kind_names[i]);
@@ -225,6 +226,7 @@ int compose_work(const struct loom_host *host, const struct compose_target *targ
 	const struct loom_plugin *sched = program->policy[LOOM_SCHED];
 	const struct loom_plugin *workload = program->policy[LOOM_WORKLOAD];
 	const struct loom_workload_dev *dev = workload && workload->dev ? workload->dev->cpu : NULL;
+	const struct loom_layout *layout = program->layout;
 	int kernel = LOOM_HAS(dev, kernel) != 0;
 	if (!sched && !kernel)
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
@@ -238,7 +240,7 @@ int compose_work(const struct loom_host *host, const struct compose_target *targ
 		loom__text_add(out, "#define LOOM_TRACED 1\n");
 	if (LOOM_HAS(program, constants))
 		loom__text_add(out, "%s", program->constants);
-	add_head(out, target);
+	add_head(out, target, layout && layout->devices == 1 && layout->ranks <= 1);
 	if (!rc)
 		rc = add_policies(host, target, program, out, err);
 	if (!rc)
@@ -267,7 +269,7 @@ int compose_probe(const struct loom_host *host, const struct compose_target *tar
 		  struct loom_error *err)
 {
 	*out = (struct loom__text){0};
-	add_head(out, target);
+	add_head(out, target, 0);
 	add_kinds(out, NULL);
 	loom__text_add(out, "#include <gpuloom/dev/probe.h>\n"
 		      "LOOM_FN void loom_gpu_dispatch(struct loom_ctx *, const struct loom_task *) {}\n"
@@ -284,7 +286,7 @@ int compose_collective(const struct loom_host *host, const struct compose_target
 	struct compose_target t = *target;
 	t.kernel = "#include \"collective.dev.h\"\n";
 	*out = (struct loom__text){0};
-	add_head(out, &t);
+	add_head(out, &t, 0);
 	int rc = finish(host, &t, out, err);
 	if (rc)
 		loom__text_free(out);

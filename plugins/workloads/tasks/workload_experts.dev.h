@@ -218,13 +218,12 @@ LOOM_FN tile_near experts_near(const struct experts_hold *h, uint32_t at)
 	return h->ring + at * TILE_WARP * 16;
 }
 
-/* Copies a block of weights, those of a band from number `from` on, to place `to` of the ring. */
-LOOM_FN void experts_hold_load(const struct experts_task *w, uint32_t from, uint32_t band, uint32_t to, const struct experts_hold *h)
+/* Copies this lane's part of a block of weights to place `to` of the ring. */
+LOOM_FN void experts_hold_load(const struct experts_hold *h, const uint16_t *part, uint32_t to)
 {
-	const uint16_t *block = w->weights + experts_at(w->inner, 16 * band, from) + (4 * h->row + h->column) * 8;
 	TILE_UNROLL
 	for (uint32_t i = 0; i < 4; i++)
-		tile_copy(experts_near(h, to + i), block + i * 256, 1);
+		tile_copy(experts_near(h, to + i), part + i * 256, 1);
 }
 
 /* Returns the place of four numbers of the vector of slot 8 e + `row`, in the ring of this warp. */
@@ -269,7 +268,7 @@ LOOM_FN void experts_hold_vectors(const struct experts *r, const struct experts_
 }
 
 /* Multiplies 16 rows by the vectors. The product of the largest terms starts from 0 each time. Its additions truncate, and
- * in a long sum such errors would add up. */
+ * in a long sum such errors would add up. The other terms have a sum each, so that fewer products wait for each other. */
 LOOM_FN void experts_hold_multiply(const struct experts *r, const struct experts_task *w, uint32_t band, uint32_t place,
 				   struct experts_hold *h)
 {
@@ -280,7 +279,7 @@ LOOM_FN void experts_hold_multiply(const struct experts *r, const struct experts
 		a[i] = tile_read(experts_near(h, place + i));
 	TILE_UNROLL
 	for (uint32_t e = 0; e < EXPERTS_EIGHTS; e++) {
-		float rest[4] = {0, 0, 0, 0};
+		float rest[2][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}};
 		if (8 * e >= w->slots)
 			continue;
 		TILE_UNROLL
@@ -290,8 +289,8 @@ LOOM_FN void experts_hold_multiply(const struct experts *r, const struct experts
 			const uint32_t *first = h->with[e][at * 4 + k], *second = h->with[e][at * 4 + k + 1];
 			uint32_t a0 = a[at].w[k], a1 = a[2 + at].w[k], a2 = a[at].w[k + 1], a3 = a[2 + at].w[k + 1];
 			if (TILE_TERMS(bfloat) > 2)
-				tile_multiply(rest, a0, a1, a2, a3, first[2], second[2], bfloat);
-			tile_multiply(rest, a0, a1, a2, a3, first[1], second[1], bfloat);
+				tile_multiply(rest[0], a0, a1, a2, a3, first[2], second[2], bfloat);
+			tile_multiply(rest[1], a0, a1, a2, a3, first[1], second[1], bfloat);
 			tile_multiply(most, a0, a1, a2, a3, first[0], second[0], bfloat);
 			TILE_UNROLL
 			for (uint32_t n = 0; n < 4; n++)
@@ -299,7 +298,7 @@ LOOM_FN void experts_hold_multiply(const struct experts *r, const struct experts
 		}
 		TILE_UNROLL
 		for (uint32_t n = 0; n < 4; n++)
-			h->sum[band][e][n] += rest[n];
+			h->sum[band][e][n] += rest[0][n] + rest[1][n];
 	}
 }
 
@@ -307,15 +306,16 @@ LOOM_FN void experts_hold_multiply(const struct experts *r, const struct experts
  * the first band also those of the next vectors. The first groups are one. */
 LOOM_FN void experts_hold_run(const struct experts *r, const struct experts_task *w, struct experts_hold *h)
 {
-	const uint32_t every = h->warps * EXPERTS_STEP;
+	const uint32_t every = h->warps * EXPERTS_STEP, band_at = (uint32_t)experts_at(w->inner, 16, 0);
 	const float *vector[EXPERTS_EIGHTS];
 	uint32_t from = h->warp * EXPERTS_STEP, at = 0;
+	const uint16_t *part = w->weights + experts_at(w->inner, 0, from) + (4 * h->row + h->column) * 8; /* of band 0 */
 	if (from >= w->inner)
 		return;
 	TILE_UNROLL
 	for (uint32_t band = 0; band < EXPERTS_AHEAD; band++)
 		if (16 * band < w->rows)
-			experts_hold_load(w, from, band, 4 * band, h);
+			experts_hold_load(h, part + (uint64_t)band * band_at, 4 * band);
 	TILE_UNROLL
 	for (uint32_t e = 0; e < EXPERTS_EIGHTS; e++) {
 		uint32_t slot = 8 * e + h->row;
@@ -329,8 +329,7 @@ LOOM_FN void experts_hold_run(const struct experts *r, const struct experts_task
 	for (; from < w->inner; from += every) {
 		TILE_UNROLL
 		for (uint32_t band = 0; band < EXPERTS_BANDS; band++) {
-			const uint32_t next = (band + EXPERTS_AHEAD) % EXPERTS_BANDS;
-			const uint32_t then = band + EXPERTS_AHEAD < EXPERTS_BANDS ? from : from + every;
+			const uint32_t next = (band + EXPERTS_AHEAD) % EXPERTS_BANDS, turns = band + EXPERTS_AHEAD >= EXPERTS_BANDS;
 			TILE_COPY_WAIT(EXPERTS_AHEAD - 1);
 			if (!band)
 				experts_hold_vectors(r, w, h);
@@ -338,8 +337,10 @@ LOOM_FN void experts_hold_run(const struct experts *r, const struct experts_task
 				experts_hold_multiply(r, w, band, at, h);
 			if (!band && from + every < w->inner)
 				experts_hold_load_vectors(w, vector, from + every, h);
-			if (then < w->inner && 16 * next < w->rows)
-				experts_hold_load(w, then, next, at, h);
+			if (turns && band + EXPERTS_AHEAD == EXPERTS_BANDS)
+				part += h->warps * 1024;
+			if ((!turns || from + every < w->inner) && 16 * next < w->rows)
+				experts_hold_load(h, part + (uint64_t)next * band_at, at);
 			TILE_COPY_GROUP();
 			at = at + 4 < 4 * EXPERTS_AHEAD ? at + 4 : 0;
 		}
@@ -375,9 +376,11 @@ LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, 
 			mine[slot * EXPERTS_COLUMN(rows) + row] = h.sum[band][e][n];
 	}
 	loom_barrier_lanes(c);
+	LOOM_NO_UNROLL
 	for (uint32_t i = c->lane; i < w->slots * rows; i += c->lanes) {
 		uint32_t slot = i / rows, row = i % rows;
 		float sum = 0;
+		LOOM_NO_UNROLL
 		for (uint32_t n = 0; n < h.warps; n++)
 			sum += ((const float *)(local + n * each))[slot * EXPERTS_COLUMN(rows) + row];
 		if (row < w->rows)

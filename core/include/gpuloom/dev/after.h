@@ -25,8 +25,8 @@ LOOM_FN int loom_last(struct loom_ctx *c, uint64_t *pending)
 	/* Release: publishes the results of this task. Acquire: the successor sees the results of the other
 	 * predecessors. A worker that loads 1 runs the last predecessor, so it need not decrement the word. */
 	if (c->lane == 0)
-		last = loom_load_acquire_sys(pending) == 1 ||
-		       loom_fetch_add_acq_rel_sys(pending, ~(uint64_t)0) == 1;
+		last = LOOM_JOB(loom_load_acquire)(pending) == 1 ||
+		       LOOM_JOB(loom_fetch_add_acq_rel)(pending, ~(uint64_t)0) == 1;
 	return (int)loom_from_lane0(c, last);
 }
 

@@ -96,6 +96,14 @@
 #endif
 #include LOOM_DEVICE_LAYER
 
+/* LOOM_JOB(op): op with the scope of all workers of the job: LOOM_JOB(loom_load_acquire)(p). In a program for a GPU that has them all,
+ * this is the device, in which fences take less time. */
+#if defined(LOOM_ONE_DEVICE) && defined(LOOM_REAL_GPU)
+#define LOOM_JOB(op) op##_dev
+#else
+#define LOOM_JOB(op) op##_sys
+#endif
+
 #ifndef loom_stream
 #define loom_stream(c, n) ((void)(c), (void)(n))
 #endif
