@@ -321,15 +321,13 @@ static int experts_tasks(void *self, const struct loom_layout *layout, const str
 	for (uint32_t b = 0; o->redraw && b < pieces_room((uint64_t)o->tokens * o->top, o->experts, o->block); b++)
 		for (uint32_t t = 0; t < tiles; t++)
 			experts_fill(r, 0, 0, t, 0, 0, b, tasks++);
-	for (uint32_t e = 0; !o->redraw && e < o->experts; e++) {
-		uint32_t first = place / o->block + e;
-		for (uint32_t b = 0; b < blocks_of(job, e); b++) {
-			uint32_t left = job->count[e] - b * o->block, n = left < o->block ? left : o->block;
-			for (uint32_t t = 0; t < tiles; t++)
-				experts_fill(r, e, 0, t, place, n, first + b, tasks++);
-			place += n;
-		}
-	}
+	/* The blocks of an expert follow each other tile by tile, so that they share the weights of a tile in a cache. */
+	for (uint32_t e = 0; !o->redraw && e < o->experts; place += job->count[e++])
+		for (uint32_t t = 0; t < tiles; t++)
+			for (uint32_t b = 0; b < blocks_of(job, e); b++) {
+				uint32_t at = b * o->block, left = job->count[e] - at;
+				experts_fill(r, e, 0, t, place + at, left < o->block ? left : o->block, place / o->block + e + b, tasks++);
+			}
 	return 0;
 }
 
