@@ -52,7 +52,8 @@ cc -D_GNU_SOURCE "-I$B/include" "$tmp/embed.c" "$B/libgpuloom.a" -liniparser -lc
 	"$tmp/bin/embed" 2>"$tmp/out" ||
 	{ fail 'the program does not build'; cat "$tmp/out"; finish; }
 cc "-I$B/include" -shared -fPIC "$tmp/hostile.c" -o "$tmp/hostile/term_hostile.so"
-printf '#!/bin/sh\nid -u >%s/ran\nexec %s "$@"\n' "$tmp/hostile/tmp" "$(command -v cc)" >"$tmp/hostile/cc"
+# With PATH, because a `cc` that is ccache would find this one there.
+printf '#!/bin/sh\nid -u >%s/ran\nPATH=%s exec %s "$@"\n' "$tmp/hostile/tmp" "$PATH" "$(command -v cc)" >"$tmp/hostile/cc"
 chmod 755 "$tmp/hostile/cc"
 mkdir "$tmp/hostile/tmp"
 chown -R 65534 "$tmp/hostile"
