@@ -362,12 +362,14 @@ t_uneven() {
 			own $one-256 scheduler.use=$one workload.experts.rows=256
 			ours="${ours:+$ours|}$one|$one-168|$one-256"
 		done
-		[ ! -x "$program" ] || other plain "$program counter experts experts=64 tokens=256 dim=1024 hidden=2048 skew=$skew rows=128 checked=4"
+		for rows in 128 256; do # those of gpuloom
+			[ ! -x "$program" ] || other plain-$rows "$program counter experts experts=64 tokens=256 dim=1024 hidden=2048 skew=$skew rows=$rows checked=4"
+		done
 		for one in grouped padded; do
 			asked $one ${skew}_experts_$one
 			figure experts_${skew}_$one seconds $one
 		done
-		bar experts_${skew}_to_plain seconds plain "$ours" '>=' 1
+		bar experts_${skew}_to_plain seconds 'plain-128|plain-256' "$ours" '>=' 1
 		case $skew in equal) least=0.95 ;; zipf) least=1.1 ;; *) least=1 ;; esac
 		bar experts_${skew}_to_libraries seconds 'grouped|padded' "$ours" '>=' $least
 		compare uneven-experts-$skew --metric seconds

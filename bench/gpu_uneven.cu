@@ -165,7 +165,7 @@ static unsigned shared_of(const struct ragged *r)
 
 static unsigned shared_of(const struct experts *r)
 {
-	const int fits = r->rows == EXPERTS_ROWS && r->block == EXPERTS_BLOCK && r->bfloat == EXPERTS_BFLOAT;
+	const int fits = experts_tile_rows(r->rows, r->block) == EXPERTS_ROWS && r->block == EXPERTS_BLOCK && r->bfloat == EXPERTS_BFLOAT;
 	return fits ? LOOM_LANES / TILE_WARP * EXPERTS_LOCAL(EXPERTS_ROWS, EXPERTS_BLOCK, EXPERTS_AHEAD) : 0;
 }
 
