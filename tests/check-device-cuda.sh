@@ -60,7 +60,6 @@ carved() { # arguments: MODE PERCENT [ARGUMENTS]
 	grep 'fake: 4 blocks' "$tmp/err" | tail -n 1 | grep -q "carveout $percent\$" || { fail "carveout is not $percent"; cat "$tmp/err"; }
 }
 carved carveout 6
-carved carveout 50 --set device.cuda.carveout=50
 carved less-shared 100
 
 conformance

@@ -47,7 +47,7 @@ static inline void tile_rig_exchange(const uint32_t *words, int n, uint32_t (*al
 /* A copy is made as late as allowed: by the wait for its group. Until then its place has other bytes. */
 typedef char *tile_near;
 #define tile_near_of(at)	((tile_near)(at))
-#define tile_read(at)		(*(const struct tile_eight *)(at))
+#define tile_read(at, w)	memcpy(w, at, 8)
 #define TILE_COPY_GROUP() (tile_rig_group++)
 static __thread struct tile_rig_copy {
 	tile_near to;
@@ -98,6 +98,34 @@ static inline void tile_multiply(float *sum, uint32_t a0, uint32_t a1, uint32_t 
 		if (fabs(sum[i]) > fabs(to))
 			sum[i] = nextafterf(sum[i], 0);
 	}
+}
+
+/* Loads element `column` of row `row` of matrix m, in which the lanes from 8 m on name the rows. */
+static inline uint32_t tile_rig_load(uint32_t (*all)[6], uint32_t m, uint32_t row, uint32_t column)
+{
+	const uint16_t *at;
+	memcpy(&at, all[8 * m + row], sizeof(at));
+	return at[column];
+}
+
+static inline void tile_rig_matrices(tile_near at, int transposed, uint32_t *w)
+{
+	uint32_t all[32][6], words[2], row = tile_rig_lane / 4, column = tile_rig_lane % 4 * 2;
+	memcpy(words, &at, sizeof(at));
+	tile_rig_exchange(words, 2, all);
+	for (uint32_t m = 0; m < 4; m++)
+		w[m] = transposed ? tile_rig_load(all, m, column, row) | tile_rig_load(all, m, column + 1, row) << 16
+				  : tile_rig_load(all, m, row, column) | tile_rig_load(all, m, row, column + 1) << 16;
+}
+
+static inline void tile_matrices(tile_near at, uint32_t *w)
+{
+	tile_rig_matrices(at, 0, w);
+}
+
+static inline void tile_transposed(tile_near at, uint32_t *w)
+{
+	tile_rig_matrices(at, 1, w);
 }
 
 static inline uint32_t tile_transpose(uint32_t word)

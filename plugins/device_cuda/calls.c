@@ -390,16 +390,17 @@ static int occupancy_at(struct cuda *c, const struct gpu_kernel *k, int threads,
 	return rc ? rc : CALL(c, cuOccupancyMaxActiveBlocksPerMultiprocessor, blocks, k->function, threads, shared);
 }
 
+/* The blocks get the shared memory that they need, and the cache, which also holds loads in flight, has the rest. Resident workers get
+ * all, because kernels beside them need some, too. */
 static int occupancy(struct gpu *d, const struct gpu_kernel *k, int threads, uint64_t shared, int wanted, int *blocks)
 {
-	const struct gpu_options *o = d->options;
 	uint64_t all = (uint64_t)d->limits.shared;
 	uint64_t need = (uint64_t)wanted * (shared + (uint64_t)(k->shared + d->limits.shared_reserved));
-	int percent = need && need < all && !o->resident ? (int)((need * 100 + all - 1) / all) : 100;
+	int percent = need && need < all && !d->options->resident ? (int)((need * 100 + all - 1) / all) : 100;
 	int rc = CALL(of(d), cuFuncSetAttribute, k->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared);
 	if (rc == 0)
-		rc = occupancy_at(of(d), k, threads, shared, o->carveout ? (int)o->carveout : percent, blocks);
-	if (rc == 0 && *blocks < wanted && !o->carveout)
+		rc = occupancy_at(of(d), k, threads, shared, percent, blocks);
+	if (rc == 0 && *blocks < wanted)
 		rc = occupancy_at(of(d), k, threads, shared, 100, blocks);
 	return rc;
 }

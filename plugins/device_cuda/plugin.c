@@ -6,10 +6,6 @@ static const struct loom_opt rows[] = {
     GPU_OPTIONS,
     LOOM_OPT(struct gpu_options, arch, LOOM_OPT_STR, "",
 	     "Architecture to compile for, as in sm_90. Empty: that of this GPU."),
-    LOOM_OPT(struct gpu_options, carveout, LOOM_OPT_U32, "0",
-	     "Shared memory of a multiprocessor, in percent of its largest size; the rest is cache, which also holds "
-	     "loads in flight. 0: what the blocks need; with resident = yes 100, because kernels beside them need some, too.",
-	     .max = 100),
     GPU_COMPILER("nvrtc", "Path of the run-time compiler, libnvrtc.so. Empty: where toolkits install it."),
     {.name = NULL},
 };

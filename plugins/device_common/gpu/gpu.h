@@ -26,7 +26,6 @@ struct gpu_options {
 	const char *arch, *cache;
 	uint32_t warps; /* number of warps or waves in a block, if each of them is a worker */
 	const char *compiler;
-	uint32_t carveout; /* CUDA only: percentage of a multiprocessor's on-chip memory that is shared memory */
 };
 extern const char *const gpu_worker_choices[], *const gpu_compile_choices[], *const gpu_kernels_choices[];
 extern const char *const gpu_memory_choices[];

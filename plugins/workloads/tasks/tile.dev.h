@@ -20,6 +20,10 @@ struct __attribute__((__may_alias__, aligned(16))) tile_eight {
 	uint32_t w[4];
 };
 
+struct __attribute__((__may_alias__, aligned(4))) tile_two {
+	uint32_t w;
+};
+
 union tile_bits {
 	uint32_t bits;
 	float number;
@@ -102,20 +106,9 @@ LOOM_FN float tile_exp2(float x)
 #define TILE_TERMS(bfloat) ((bfloat) ? 3u : 2u)
 #define TILE_AREAS 4u /* warps of a worker that have an area of scratchpad memory at a time, when they add up their sums */
 
-/* Return a word with the lower or the upper halves of a and b. */
-LOOM_FN uint32_t tile_lower(uint32_t a, uint32_t b)
-{
-	return (a & 0xffffu) | b << 16;
-}
-
-LOOM_FN uint32_t tile_upper(uint32_t a, uint32_t b)
-{
-	return a >> 16 | (b & 0xffff0000u);
-}
-
-/* Copies into scratchpad memory that do not wait, each of 16 bytes, for the lane that makes them. tile_copy() writes zeros if `some`
- * is 0. TILE_COPY_GROUP() ends a group of copies. After TILE_COPY_WAIT(n) all groups of this lane but the last n are complete. A
- * tile_near is an address in scratchpad memory. */
+/* Copies into scratchpad memory that do not wait, each of 16 bytes. tile_copy() writes zeros if `some`
+ * is 0. TILE_COPY_GROUP() ends a group of copies. After TILE_COPY_WAIT(n) all groups of this lane but the last n are complete;
+ * other lanes see them after a barrier, too. A tile_near is an address in scratchpad memory. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 typedef uint32_t tile_near;
 #define TILE_WARP_BARRIER()	__syncwarp()
@@ -135,15 +128,30 @@ LOOM_FN void tile_copy(tile_near to, const void *from, int some)
 		     : "memory");
 }
 
-LOOM_FN struct tile_eight tile_read(tile_near at)
+/* Reads 8 bytes of scratchpad memory. */
+LOOM_FN void tile_read(tile_near at, uint32_t *w)
 {
-	struct tile_eight x;
-	asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-		     : "=r"(x.w[0]), "=r"(x.w[1]), "=r"(x.w[2]), "=r"(x.w[3])
-		     : "r"(at)
-		     : "memory");
-	return x;
+	asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "r"(at) : "memory");
 }
+
+/* Loads four matrices of 8 x 8 elements from scratchpad memory. The rows of matrix m are the 16 bytes at the places that the lanes
+ * from 8 m on name. Words of the result are as tile_multiply() takes them: lane l has row l / 4 of each matrix, and there the
+ * columns from 2 (l % 4) on; with tile_transposed(), of each transposed matrix. */
+#define TILE_MATRICES(how)                                                                                             \
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4" how ".shared.b16 {%0, %1, %2, %3}, [%4];"                         \
+		     : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])                                                  \
+		     : "r"(at)                                                                                         \
+		     : "memory")
+LOOM_FN void tile_matrices(tile_near at, uint32_t *w)
+{
+	TILE_MATRICES("");
+}
+
+LOOM_FN void tile_transposed(tile_near at, uint32_t *w)
+{
+	TILE_MATRICES(".trans");
+}
+#undef TILE_MATRICES
 
 /* Adds a product to sum, a matrix of 16 x 8: rows l / 4 in sum[0] and sum[1], rows l / 4 + 8 in sum[2] and sum[3].
  * The first factor is a matrix of 16 x 16: a0 has the row l / 4, a1 the row l / 4 + 8, a2 and a3 are the same rows 8

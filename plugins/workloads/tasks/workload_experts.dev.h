@@ -52,9 +52,10 @@ LOOM_FN struct experts *experts_of(const struct loom_ctx *c)
 	return (struct experts *)c->global[LOOM_WORKLOAD];
 }
 
-/* Weights are stored in blocks of 16 rows and 64 numbers, each in the order in which the lanes of a warp take them: so a warp loads
- * contiguous memory. A lane takes 8 numbers of row l / 4 at a time, from number 8 (l % 4) on; then those 32 numbers further, and then
- * both 8 rows below. Blocks with the same rows follow each other. A matrix has whole blocks. */
+/* Weights are stored in blocks of 16 rows and 64 numbers, so that a warp copies contiguous memory. In a block, 32 numbers of 8 rows
+ * follow each other; then those 32 numbers further, and then both 8 rows below. The 32 numbers of a row are 4 pieces of 8, in an order
+ * that depends on the row, so that tile_matrices() finds the same piece of 8 rows in different banks. Blocks with the same rows follow
+ * each other. A matrix has whole blocks. */
 #define EXPERTS_WHOLE(n, of) (((n) + (of) - 1) / (of) * (of))
 
 LOOM_FN uint64_t experts_matrix(uint32_t outer, uint32_t inner)
@@ -66,7 +67,7 @@ LOOM_FN uint64_t experts_matrix(uint32_t outer, uint32_t inner)
 LOOM_FN uint64_t experts_at(uint32_t inner, uint32_t row, uint32_t k)
 {
 	uint64_t block = (uint64_t)(row / 16) * (EXPERTS_WHOLE(inner, 64) / 64) + k / 64;
-	return block * 1024 + row % 16 / 8 * 512 + k % 64 / 32 * 256 + row % 8 * 32 + k % 32;
+	return block * 1024 + row % 16 / 8 * 512 + k % 64 / 32 * 256 + row % 8 * 32 + (k % 32 / 8 ^ row % 8 / 2) * 8 + k % 8;
 }
 
 LOOM_FN uint32_t experts_tiles(const struct experts *r, uint32_t second)
@@ -175,7 +176,7 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
 /* Scratchpad memory of a warp, in bytes: a ring of bands and vectors, or at the end the sums. Distance of the sums of two slots, in
  * floats: 4 more, for different banks. */
 #define EXPERTS_COLUMN(rows)	   ((rows) + 4u)
-#define EXPERTS_VECTOR		   272u /* from a slot's numbers to the next slot's: 64 floats, and 4 more, for different banks */
+#define EXPERTS_VECTOR		   288u /* from a slot's numbers to the next slot's: 64 floats, and 8 more, for different banks */
 #define EXPERTS_RING(ahead, block) ((ahead) * 4 * TILE_WARP * 16 + EXPERTS_EIGHTS_OF(block) * 8 * EXPERTS_VECTOR)
 #define EXPERTS_SUMS(rows, block)  (EXPERTS_EIGHTS_OF(block) * 8 * EXPERTS_COLUMN(rows) * 4)
 #define EXPERTS_LOCAL(rows, block, ahead)                                                                              \
@@ -185,10 +186,9 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
 /* ---- a tile whose warps multiply matrices ------------------------------------------------------- */
 
 /* A warp has some of the numbers of all rows and all slots of the tile: 64 of each `warps` times 64. Rows of the product
- * are rows of weights, columns are slots. Each lane copies its own weights into a ring in scratchpad memory, in the order in which the
- * instruction takes them, so they need no barrier. Lanes of a warp copy vectors for each other, so these need a barrier of the warp.
- * The copies of the next EXPERTS_AHEAD bands of 16 rows, and of the next vectors, are in flight while a warp multiplies. At the end,
- * the warps add up their sums in the same memory. */
+ * are rows of weights, columns are slots. The lanes of a warp copy weights and vectors for each other into a ring in scratchpad memory,
+ * and wait for each other before they read. The copies of the next EXPERTS_AHEAD bands of 16 rows, and of the next vectors, are in
+ * flight while a warp multiplies. At the end, the warps add up their sums in the same memory. */
 #define EXPERTS_STEP 64u
 #ifdef EXPERTS_ROWS
 #define EXPERTS_BFLOAT_OF(r) ((void)(r), (uint32_t)EXPERTS_BFLOAT)
@@ -205,31 +205,28 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
 
 /* What a lane holds. */
 struct experts_hold {
-	tile_near ring;	   /* of this lane: EXPERTS_AHEAD bands; see experts_near() */
+	tile_near ring;	   /* of this warp: EXPERTS_AHEAD bands of 2,048 bytes */
+	tile_near rows[2]; /* of the ring: a row of the matrices of numbers 0 to 15, and of 16 to 31; see experts_hold_multiply() */
 	tile_near vectors; /* of this warp; see experts_near_vector() */
 	uint32_t with[EXPERTS_EIGHTS][8][TILE_TERMS_MOST]; /* the terms of pairs of numbers of a vector */
 	float sum[EXPERTS_BANDS][EXPERTS_EIGHTS][4];
-	uint32_t warp, warps, row, column; /* row: lane of the warp / 4; column: lane % 4 */
+	uint32_t warp, warps, lane;
+	uint32_t row, column; /* lane / 4, lane % 4 */
 };
+#define EXPERTS_BAND (4u * TILE_WARP * 16)
 
-/* Returns the place of 16 bytes of this lane. The 32 lanes of a warp have consecutive places. */
-LOOM_FN tile_near experts_near(const struct experts_hold *h, uint32_t at)
-{
-	return h->ring + at * TILE_WARP * 16;
-}
-
-/* Copies this lane's part of a block of weights to place `to` of the ring. */
+/* Copies this lane's part of a block of weights to a band of the ring, `to` bytes from its start. */
 LOOM_FN void experts_hold_load(const struct experts_hold *h, const uint16_t *part, uint32_t to)
 {
 	TILE_UNROLL
 	for (uint32_t i = 0; i < 4; i++)
-		tile_copy(experts_near(h, to + i), part + i * 256, 1);
+		tile_copy(h->ring + to + (i * TILE_WARP + h->lane) * 16, part + i * 256, 1);
 }
 
-/* Returns the place of four numbers of the vector of slot 8 e + `row`, in the ring of this warp. */
-LOOM_FN tile_near experts_near_vector(const struct experts_hold *h, uint32_t e, uint32_t four)
+/* Returns the place of numbers of the vector of slot 8 e + `row`, in the ring of this warp. */
+LOOM_FN tile_near experts_near_vector(const struct experts_hold *h, uint32_t e, uint32_t number)
 {
-	return h->vectors + (8 * e + h->row) * EXPERTS_VECTOR + four * 16;
+	return h->vectors + (8 * e + h->row) * EXPERTS_VECTOR + number * 4;
 }
 
 /* Copies 64 numbers of the vectors of all slots. The four lanes of a slot copy contiguous memory, so they copy for each other. */
@@ -239,8 +236,8 @@ LOOM_FN void experts_hold_load_vectors(const struct experts_task *w, const float
 	TILE_UNROLL
 	for (uint32_t i = 0; i < 4 * EXPERTS_EIGHTS; i++) {
 		const uint32_t e = i / 4, four = i % 4 * 4 + h->column, k = from + 4 * four;
-		if (8 * e < w->slots)
-			tile_copy(experts_near_vector(h, e, four), vector[e] + k, 8 * e + h->row < w->slots && k < w->inner);
+		if (!e || 8 * e < w->slots)
+			tile_copy(experts_near_vector(h, e, 4 * four), vector[e] + k, 8 * e + h->row < w->slots && k < w->inner);
 	}
 }
 
@@ -248,74 +245,63 @@ LOOM_FN void experts_hold_load_vectors(const struct experts_task *w, const float
 LOOM_FN void experts_hold_vectors(const struct experts *r, const struct experts_task *w, struct experts_hold *h)
 {
 	const uint32_t bfloat = EXPERTS_BFLOAT_OF(r);
-	TILE_WARP_BARRIER(); /* the other lanes' copies are complete, too */
 	TILE_UNROLL
-	for (uint32_t i = 0; i < 4 * EXPERTS_EIGHTS; i++) {
-		union tile_bits x[4];
-		if (i / 4 * 8 >= w->slots)
+	for (uint32_t i = 0; i < 8 * EXPERTS_EIGHTS; i++) {
+		const uint32_t e = i / 8;
+		union tile_bits low, high;
+		uint32_t two[2];
+		if (e && 8 * e >= w->slots)
 			continue;
-		struct tile_eight four = tile_read(experts_near_vector(h, i / 4, i % 4 / 2 * 8 + 2 * h->column + i % 2));
-		TILE_UNROLL
-		for (uint32_t n = 0; n < 4; n++) {
-			x[n].bits = four.w[n];
-			x[n].number *= bfloat ? 1.0f : EXPERTS_LIFT;
-		}
-		TILE_UNROLL
-		for (uint32_t n = 0; n < 2; n++)
-			tile_split(x[2 * n].number, x[2 * n + 1].number, bfloat, h->with[i / 4][i % 4 * 2 + n]);
+		tile_read(experts_near_vector(h, e, i % 8 * 8 + 2 * h->column), two);
+		low.bits = two[0];
+		high.bits = two[1];
+		low.number *= bfloat ? 1.0f : EXPERTS_LIFT;
+		high.number *= bfloat ? 1.0f : EXPERTS_LIFT;
+		tile_split(low.number, high.number, bfloat, h->with[e][i % 8]);
 	}
-	TILE_WARP_BARRIER(); /* the next copies overwrite the vectors */
 }
 
-/* Multiplies 16 rows by the vectors. The product of the largest terms starts from 0 each time. Its additions truncate, and
- * in a long sum such errors would add up. The other terms have a sum each, so that fewer products wait for each other. */
-LOOM_FN void experts_hold_multiply(const struct experts *r, const struct experts_task *w, uint32_t band, uint32_t place,
+/* Multiplies 16 rows, `at` bytes from the start of the ring, by the vectors. The products start from 0 for each 64 numbers. Their
+ * additions truncate, and in a long sum such errors would add up. Each term has a sum, so that fewer products wait for each other. */
+LOOM_FN void experts_hold_multiply(const struct experts *r, const struct experts_task *w, uint32_t band, uint32_t at,
 				   struct experts_hold *h)
 {
 	const uint32_t bfloat = EXPERTS_BFLOAT_OF(r);
-	struct tile_eight a[4];
+	uint32_t a[4][4]; /* [16 numbers each]: the matrices of rows from 0 and from 8 on, and of those 8 numbers further */
 	TILE_UNROLL
 	for (uint32_t i = 0; i < 4; i++)
-		a[i] = tile_read(experts_near(h, place + i));
+		tile_matrices(h->rows[i % 2] + at + i / 2 * 512, a[i]);
 	TILE_UNROLL
 	for (uint32_t e = 0; e < EXPERTS_EIGHTS; e++) {
-		float rest[2][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}};
-		if (8 * e >= w->slots)
+		float product[TILE_TERMS_MOST][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}};
+		if (e && 8 * e >= w->slots)
 			continue;
 		TILE_UNROLL
 		for (uint32_t i = 0; i < 4; i++) {
-			const uint32_t at = i / 2, k = i % 2 * 2;
-			float most[4] = {0, 0, 0, 0};
-			const uint32_t *first = h->with[e][at * 4 + k], *second = h->with[e][at * 4 + k + 1];
-			uint32_t a0 = a[at].w[k], a1 = a[2 + at].w[k], a2 = a[at].w[k + 1], a3 = a[2 + at].w[k + 1];
-			if (TILE_TERMS(bfloat) > 2)
-				tile_multiply(rest[0], a0, a1, a2, a3, first[2], second[2], bfloat);
-			tile_multiply(rest[1], a0, a1, a2, a3, first[1], second[1], bfloat);
-			tile_multiply(most, a0, a1, a2, a3, first[0], second[0], bfloat);
+			const uint32_t *first = h->with[e][2 * i], *second = h->with[e][2 * i + 1];
 			TILE_UNROLL
-			for (uint32_t n = 0; n < 4; n++)
-				h->sum[band][e][n] += most[n];
+			for (uint32_t t = 0; t < TILE_TERMS(bfloat); t++)
+				tile_multiply(product[t], a[i][0], a[i][1], a[i][2], a[i][3], first[t], second[t], bfloat);
 		}
 		TILE_UNROLL
 		for (uint32_t n = 0; n < 4; n++)
-			h->sum[band][e][n] += rest[0][n] + rest[1][n];
+			h->sum[band][e][n] += product[0][n] + (product[1][n] + product[2][n]);
 	}
 }
 
 /* Multiplies the numbers of this warp. For each band there is a group of copies: those of the band EXPERTS_AHEAD further, and with
- * the first band also those of the next vectors. The first groups are one. */
+ * the first band also those of the next vectors. The first groups are one. If the tile has fewer bands, its last one is repeated. */
 LOOM_FN void experts_hold_run(const struct experts *r, const struct experts_task *w, struct experts_hold *h)
 {
-	const uint32_t every = h->warps * EXPERTS_STEP, band_at = (uint32_t)experts_at(w->inner, 16, 0);
+	const uint32_t every = h->warps * EXPERTS_STEP, band_at = (uint32_t)experts_at(w->inner, 16, 0), last = (w->rows - 1) / 16;
 	const float *vector[EXPERTS_EIGHTS];
 	uint32_t from = h->warp * EXPERTS_STEP, at = 0;
-	const uint16_t *part = w->weights + experts_at(w->inner, 0, from) + (4 * h->row + h->column) * 8; /* of band 0 */
+	const uint16_t *part = w->weights + experts_at(w->inner, 0, from) + h->lane * 8; /* of band 0 */
 	if (from >= w->inner)
 		return;
 	TILE_UNROLL
 	for (uint32_t band = 0; band < EXPERTS_AHEAD; band++)
-		if (16 * band < w->rows)
-			experts_hold_load(h, part + (uint64_t)band * band_at, 4 * band);
+		experts_hold_load(h, part + (uint64_t)(band < last ? band : last) * band_at, band * EXPERTS_BAND);
 	TILE_UNROLL
 	for (uint32_t e = 0; e < EXPERTS_EIGHTS; e++) {
 		uint32_t slot = 8 * e + h->row;
@@ -331,18 +317,19 @@ LOOM_FN void experts_hold_run(const struct experts *r, const struct experts_task
 		for (uint32_t band = 0; band < EXPERTS_BANDS; band++) {
 			const uint32_t next = (band + EXPERTS_AHEAD) % EXPERTS_BANDS, turns = band + EXPERTS_AHEAD >= EXPERTS_BANDS;
 			TILE_COPY_WAIT(EXPERTS_AHEAD - 1);
+			TILE_WARP_BARRIER(); /* the other lanes' copies are complete, too */
 			if (!band)
 				experts_hold_vectors(r, w, h);
-			if (16 * band < w->rows)
-				experts_hold_multiply(r, w, band, at, h);
+			experts_hold_multiply(r, w, band, at, h);
+			TILE_WARP_BARRIER(); /* the next copies overwrite what was read */
 			if (!band && from + every < w->inner)
 				experts_hold_load_vectors(w, vector, from + every, h);
 			if (turns && band + EXPERTS_AHEAD == EXPERTS_BANDS)
 				part += h->warps * 1024;
-			if ((!turns || from + every < w->inner) && 16 * next < w->rows)
-				experts_hold_load(h, part + (uint64_t)next * band_at, at);
+			if (!turns || from + every < w->inner)
+				experts_hold_load(h, part + (uint64_t)(next < last ? next : last) * band_at, at);
 			TILE_COPY_GROUP();
-			at = at + 4 < 4 * EXPERTS_AHEAD ? at + 4 : 0;
+			at = at + EXPERTS_BAND < EXPERTS_AHEAD * EXPERTS_BAND ? at + EXPERTS_BAND : 0;
 		}
 	}
 }
@@ -354,11 +341,15 @@ LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, 
 	const uint32_t rows = EXPERTS_ROWS, each = EXPERTS_LOCAL(rows, EXPERTS_BLOCK, EXPERTS_AHEAD);
 	h.warp = c->lane / TILE_WARP;
 	h.warps = c->lanes / TILE_WARP;
-	h.row = c->lane % TILE_WARP / 4;
-	h.column = c->lane % 4;
+	h.lane = c->lane % TILE_WARP;
+	h.row = h.lane / 4;
+	h.column = h.lane % 4;
 	char *local = (char *)c->local[LOOM_WORKLOAD];
 	float *mine = (float *)(local + h.warp * each);
-	h.ring = tile_near_of((char *)mine + c->lane % TILE_WARP * 16);
+	h.ring = tile_near_of((char *)mine);
+	TILE_UNROLL
+	for (uint32_t i = 0; i < 2; i++)
+		h.rows[i] = h.ring + h.lane / 8 % 2 * 1024 + h.lane % 8 * 64 + ((2 * i + h.lane / 16) ^ h.lane % 8 / 2) * 16;
 	h.vectors = tile_near_of((char *)mine + EXPERTS_RING(EXPERTS_AHEAD, 0u));
 	TILE_UNROLL
 	for (uint32_t i = 0; i < EXPERTS_BANDS * EXPERTS_EIGHTS; i++) {

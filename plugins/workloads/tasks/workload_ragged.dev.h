@@ -101,10 +101,10 @@ LOOM_FN struct ragged_scratch ragged_scratch(uint32_t lanes, uint32_t dim, uint3
  * two workers fit on a multiprocessor. If a worker has more warps, the others have no tokens. */
 #define RAGGED_AHEAD	 2u
 #define RAGGED_RING_MOST (96u << 10)
-/* The pieces of 8 numbers that a lane has of a key and of a value. */
-#define RAGGED_PIECES_OF(dim) (((dim) + 31u) / 32)
-#define RAGGED_BANDS_OF(dim)  (((dim) + 63u) / 64)
-#define RAGGED_RING_OF(dim)   (RAGGED_AHEAD * (2 * RAGGED_PIECES_OF(dim) + 4 * RAGGED_BANDS_OF(dim)) * TILE_WARP * 16)
+/* The ring has a row of pieces of 8 numbers for the key of each token, and then for the value of each. A row has whole groups of 8
+ * pieces, see ragged_near(). */
+#define RAGGED_PIECES_OF(dim) (((dim) + 63u) / 64 * 8)
+#define RAGGED_RING_OF(dim)   (RAGGED_AHEAD * 2 * 16 * RAGGED_PIECES_OF(dim) * 16)
 
 /* Returns the number of warps that have tokens. */
 LOOM_FN uint32_t ragged_warps(uint32_t lanes, uint32_t dim)
@@ -436,68 +436,61 @@ LOOM_FN void ragged_end(struct loom_ctx *c, struct ragged *r, const struct ragge
 /* ---- a task whose warps multiply matrices ------------------------------------------------------- */
 
 /* Each warp processes 16 tokens at a time, with sums and peaks of its own. Scores are the product of keys and queries, sums are
- * the product of transposed values and weights. Columns are heads. Each lane copies its own numbers into a ring in scratchpad
- * memory, in the order in which the instruction takes them, so the copies need no barrier; the order of the numbers of a head may be
- * any order. While a warp works on 16 tokens, the copies of the next ones are in flight. At the end, the warps add up their sums. */
+ * the product of transposed values and weights. Columns are heads. The lanes of a warp copy keys and values together into a ring in
+ * scratchpad memory, so that each instruction copies whole rows, which are contiguous. While a warp works on 16 tokens, the copies
+ * of the next ones are in flight. At the end, the warps add up their sums. */
 #define RAGGED_STEP 16u /* pages are not smaller */
 #ifdef RAGGED_DIM
-#define RAGGED_PIECES RAGGED_PIECES_OF(RAGGED_DIM)
-#define RAGGED_BANDS  RAGGED_BANDS_OF(RAGGED_DIM)
-#define RAGGED_EIGHTS ((RAGGED_GROUP + 7) / 8)	/* the columns are so many times 8 heads */
+#define RAGGED_SIXTEENS ((RAGGED_DIM + 15) / 16) /* a head has so many times 16 numbers */
+#define RAGGED_EIGHTS	((RAGGED_GROUP + 7) / 8) /* the columns are so many times 8 heads */
 #else
-#define RAGGED_PIECES 8
-#define RAGGED_BANDS  4
-#define RAGGED_EIGHTS 2
+#define RAGGED_SIXTEENS 16
+#define RAGGED_EIGHTS	2
 #endif
 /* Weights are multiplied by this factor, because then float16 has enough of their digits. The factor cancels out. */
 #define RAGGED_LIFT 16384.0f
 
 /* What a lane holds. */
 struct ragged_hold {
-	struct tile_eight query[RAGGED_EIGHTS][RAGGED_PIECES];
-	float sum[RAGGED_EIGHTS][RAGGED_BANDS * 4][4];
+	uint32_t query[RAGGED_EIGHTS][RAGGED_SIXTEENS][2];
+	float sum[RAGGED_EIGHTS][RAGGED_SIXTEENS][4];
 	float peak[RAGGED_EIGHTS][2], total[RAGGED_EIGHTS][2];
-	uint32_t warp, warps, row, column; /* row: lane of the warp / 4; column: lane % 4 */
-	tile_near ring; /* of this lane; see ragged_near() */
-	uint32_t pad[3];
+	uint32_t warp, warps, lane;
+	uint32_t row, column; /* lane / 4, lane % 4 */
+	tile_near ring;	      /* of this warp; see ragged_near() */
 };
 
-/* Returns the place of a piece of stage `stage` of the ring. Pieces of the same number stand side by side, so a warp reads them
- * without conflicts. */
-LOOM_FN tile_near ragged_near(const struct ragged *r, const struct ragged_hold *h, uint32_t stage, uint32_t piece)
+/* Returns the place of a piece of the key of a token in stage `stage` of the ring, or of its value. Pieces of the same number stand in
+ * different banks for 8 tokens that follow each other, so that tile_matrices() reads without conflicts. */
+LOOM_FN tile_near ragged_near(const struct ragged *r, const struct ragged_hold *h, uint32_t stage, uint32_t value, uint32_t token,
+			      uint32_t piece)
 {
-	return h->ring + (stage * (RAGGED_RING_OF(ragged_dim(r)) / RAGGED_AHEAD) + piece * TILE_WARP * 16);
+	const uint32_t pieces = RAGGED_PIECES_OF(ragged_dim(r));
+	return h->ring + ((stage * 2 + value) * RAGGED_STEP + token) * pieces * 16 + (piece ^ (token % 8)) * 16;
 }
 
-/* The numbers of pieces: of the keys of the tokens `row` and `row` + 8, and of the values of 2 `column` + 0, 1, 8 and 9. */
-#define RAGGED_KEY(dim, half, i)  ((half)*RAGGED_PIECES_OF(dim) + (i))
-#define RAGGED_VALUE(dim, k, i) (2 * RAGGED_PIECES_OF(dim) + (k)*RAGGED_BANDS_OF(dim) + (i))
+LOOM_FN void ragged_copy_some(const struct ragged *r, const struct ragged_hold *h, uint32_t stage, const uint16_t *keys, uint32_t left)
+{
+	const uint32_t dim = ragged_dim(r), pieces = RAGGED_PIECES_OF(dim);
+	TILE_UNROLL
+	for (uint32_t value = 0; value < 2; value++) {
+		const uint16_t *from = keys + (value ? (uint64_t)dim << r->page_log2 : 0);
+		TILE_UNROLL
+		for (uint32_t i = 0; i < RAGGED_STEP * pieces / TILE_WARP; i++) {
+			const uint32_t at = h->lane + TILE_WARP * i, token = at / pieces, piece = at % pieces;
+			tile_copy(ragged_near(r, h, stage, value, token, piece), from + token * dim + piece * 8,
+				  token < left && piece * 8 < dim);
+		}
+	}
+}
 
-/* Copies the keys and values of 16 tokens. Tokens from `left` on do not exist; the last token replaces them. */
+/* Copies the keys and values of 16 tokens. Tokens from `left` on do not exist, and become zeros, as do numbers from dim on. */
 LOOM_FN void ragged_copy(const struct ragged *r, const struct ragged_hold *h, uint32_t stage, const uint16_t *keys, uint32_t left)
 {
-	const uint32_t dim = ragged_dim(r);
-	const uint16_t *values = keys + ((uint64_t)dim << r->page_log2);
-	TILE_UNROLL
-	for (uint32_t half = 0; half < 2; half++) {
-		uint32_t token = h->row + 8 * half;
-		token = token < left ? token : left - 1;
-		TILE_UNROLL
-		for (uint32_t i = 0; 32 * i < dim; i++) {
-			uint32_t at = 32 * i + 8 * h->column;
-			tile_copy(ragged_near(r, h, stage, RAGGED_KEY(dim, half, i)), keys + token * dim + (at < dim ? at : 0), at < dim);
-		}
-	}
-	TILE_UNROLL
-	for (uint32_t k = 0; k < 4; k++) {
-		uint32_t token = 2 * h->column + k % 2 + k / 2 * 8;
-		token = token < left ? token : left - 1;
-		TILE_UNROLL
-		for (uint32_t i = 0; 64 * i < dim; i++) {
-			uint32_t at = 64 * i + 8 * h->row;
-			tile_copy(ragged_near(r, h, stage, RAGGED_VALUE(dim, k, i)), values + token * dim + (at < dim ? at : 0), at < dim);
-		}
-	}
+	if (left >= RAGGED_STEP)
+		ragged_copy_some(r, h, stage, keys, RAGGED_STEP); /* a constant, which saves the comparisons */
+	else
+		ragged_copy_some(r, h, stage, keys, left);
 }
 
 LOOM_FN void ragged_hold_begin(const struct loom_ctx *c, const struct ragged *r, const struct ragged_task *w,
@@ -509,17 +502,15 @@ LOOM_FN void ragged_hold_begin(const struct loom_ctx *c, const struct ragged *r,
 	h->warps = c->lanes / TILE_WARP;
 	h->row = c->lane % TILE_WARP / 4;
 	h->column = c->lane % 4;
-	h->ring = tile_near_of(run->local + run->at.areas + h->warp * RAGGED_RING_OF(dim) + c->lane % TILE_WARP * 16);
+	h->lane = c->lane % TILE_WARP;
+	h->ring = tile_near_of(run->local + run->at.areas + h->warp * RAGGED_RING_OF(dim));
 	TILE_UNROLL
 	for (uint32_t e = 0; e < RAGGED_EIGHTS; e++) {
 		const uint32_t head = 8 * e + h->row;
 		TILE_UNROLL
-		for (uint32_t i = 0; i < RAGGED_PIECES; i++) {
-			const uint32_t at = 32 * i + 8 * h->column;
-			struct tile_eight eight = {{0, 0, 0, 0}};
-			if (head < group && at < dim)
-				eight = *(const struct tile_eight *)(query + head * dim + at);
-			h->query[e][i] = eight;
+		for (uint32_t i = 0; i < 2 * RAGGED_SIXTEENS; i++) {
+			const uint32_t at = 8 * i + 2 * h->column;
+			h->query[e][i / 2][i % 2] = head < group && at < dim ? ((const struct tile_two *)(query + head * dim + at))->w : 0;
 		}
 		TILE_UNROLL
 		for (uint32_t i = 0; i < 2; i++) {
@@ -527,7 +518,7 @@ LOOM_FN void ragged_hold_begin(const struct loom_ctx *c, const struct ragged *r,
 			h->total[e][i] = 0;
 		}
 		TILE_UNROLL
-		for (uint32_t i = 0; i < RAGGED_BANDS * 4; i++) {
+		for (uint32_t i = 0; i < RAGGED_SIXTEENS; i++) {
 			TILE_UNROLL
 			for (uint32_t k = 0; k < 4; k++)
 				h->sum[e][i][k] = 0;
@@ -535,29 +526,33 @@ LOOM_FN void ragged_hold_begin(const struct loom_ctx *c, const struct ragged *r,
 	}
 }
 
-/* Computes the scores of 16 tokens. */
+/* Computes the scores of 16 tokens. Two sums take turns, so that fewer products wait for each other. */
 LOOM_FN void ragged_hold_score(const struct ragged *r, const struct ragged_hold *h, uint32_t stage, float (*score)[4])
 {
-	const uint32_t dim = ragged_dim(r);
+	const uint32_t dim = ragged_dim(r), token = h->lane % 16, piece = h->lane / 16;
+	float other[RAGGED_EIGHTS][4];
 	TILE_UNROLL
 	for (uint32_t e = 0; e < RAGGED_EIGHTS; e++) {
 		TILE_UNROLL
 		for (uint32_t i = 0; i < 4; i++)
-			score[e][i] = 0;
+			score[e][i] = other[e][i] = 0;
 	}
 	TILE_UNROLL
-	for (uint32_t i = 0; i < RAGGED_PIECES; i++) {
-		if (32 * i >= dim)
+	for (uint32_t i = 0; i < RAGGED_SIXTEENS; i++) {
+		if (16 * i >= dim)
 			continue;
-		struct tile_eight low = tile_read(ragged_near(r, h, stage, RAGGED_KEY(dim, 0, i)));
-		struct tile_eight high = tile_read(ragged_near(r, h, stage, RAGGED_KEY(dim, 1, i)));
+		uint32_t key[4];
+		tile_matrices(ragged_near(r, h, stage, 0, token, 2 * i + piece), key);
 		TILE_UNROLL
-		for (uint32_t k = 0; k < 4; k += 2) {
-			TILE_UNROLL
-			for (uint32_t e = 0; e < RAGGED_EIGHTS; e++)
-				tile_multiply(score[e], low.w[k], high.w[k], low.w[k + 1], high.w[k + 1], h->query[e][i].w[k],
-					      h->query[e][i].w[k + 1], ragged_bfloat(r));
-		}
+		for (uint32_t e = 0; e < RAGGED_EIGHTS; e++)
+			tile_multiply(i % 2 ? other[e] : score[e], key[0], key[1], key[2], key[3], h->query[e][i][0],
+				      h->query[e][i][1], ragged_bfloat(r));
+	}
+	TILE_UNROLL
+	for (uint32_t e = 0; e < RAGGED_EIGHTS; e++) {
+		TILE_UNROLL
+		for (uint32_t i = 0; i < 4; i++)
+			score[e][i] += other[e][i];
 	}
 }
 
@@ -583,9 +578,8 @@ LOOM_FN void ragged_hold_weigh(const struct ragged *r, struct ragged_hold *h, ui
  * sum such errors would add up. */
 LOOM_FN void ragged_hold_add(const struct ragged *r, struct ragged_hold *h, uint32_t stage, float (*weight)[4], float (*by)[2])
 {
-	const uint32_t dim = ragged_dim(r);
+	const uint32_t dim = ragged_dim(r), token = h->lane / 16 * 8 + h->lane % 8, piece = h->lane / 8 % 2;
 	uint32_t with[RAGGED_EIGHTS][2][TILE_TERMS_MOST];
-	struct tile_eight value[4];
 	TILE_UNROLL
 	for (uint32_t e = 0; e < RAGGED_EIGHTS; e++) {
 		TILE_UNROLL
@@ -597,21 +591,18 @@ LOOM_FN void ragged_hold_add(const struct ragged *r, struct ragged_hold *h, uint
 		}
 	}
 	TILE_UNROLL
-	for (uint32_t i = 0; i < RAGGED_BANDS * 4; i++) {
-		const uint32_t band = i / 4, k = i % 4;
-		if (64 * band >= dim)
+	for (uint32_t i = 0; i < RAGGED_SIXTEENS; i++) {
+		if (16 * i >= dim)
 			continue;
-		TILE_UNROLL
-		for (uint32_t t = 0; k == 0 && t < 4; t++)
-			value[t] = tile_read(ragged_near(r, h, stage, RAGGED_VALUE(dim, t, band)));
-		uint32_t a = value[0].w[k], b = value[1].w[k], c = value[2].w[k], d = value[3].w[k];
+		uint32_t value[4];
+		tile_transposed(ragged_near(r, h, stage, 1, token, 2 * i + piece), value);
 		TILE_UNROLL
 		for (uint32_t e = 0; e < RAGGED_EIGHTS; e++) {
 			float product[4] = {0, 0, 0, 0};
 			TILE_UNROLL
 			for (uint32_t t = TILE_TERMS(ragged_bfloat(r)); t > 0; t--)
-				tile_multiply(product, tile_lower(a, b), tile_upper(a, b), tile_lower(c, d),
-					      tile_upper(c, d), with[e][0][t - 1], with[e][1][t - 1], ragged_bfloat(r));
+				tile_multiply(product, value[0], value[1], value[2], value[3], with[e][0][t - 1],
+					      with[e][1][t - 1], ragged_bfloat(r));
 			TILE_UNROLL
 			for (uint32_t n = 0; n < 4; n++)
 				h->sum[e][i][n] = h->sum[e][i][n] * by[e][n % 2] + product[n];
@@ -626,7 +617,7 @@ LOOM_FN void ragged_hold_run(const struct loom_ctx *c, const struct ragged *r, c
 	uint32_t at = h->warp * RAGGED_STEP, stage, page;
 	if (h->warp >= warps || at >= w->tokens)
 		return;
-	TILE_UNROLL
+	LOOM_NO_UNROLL
 	for (stage = 0; stage < RAGGED_AHEAD; stage++) {
 		const uint32_t then = at + stage * every;
 		if (then < w->tokens)
@@ -641,11 +632,13 @@ LOOM_FN void ragged_hold_run(const struct loom_ctx *c, const struct ragged *r, c
 		const uint32_t then = at + RAGGED_AHEAD * every;
 		float score[RAGGED_EIGHTS][4], by[RAGGED_EIGHTS][2];
 		TILE_COPY_WAIT(RAGGED_AHEAD - 1);
+		TILE_WARP_BARRIER(); /* the other lanes' copies are complete, too */
 		ragged_hold_score(r, h, stage, score);
 		TILE_UNROLL
 		for (uint32_t e = 0; e < RAGGED_EIGHTS; e++)
 			ragged_hold_weigh(r, h, e, w->tokens - at, score[e], by[e]);
 		ragged_hold_add(r, h, stage, score, by);
+		TILE_WARP_BARRIER(); /* the next copies overwrite this stage */
 		if (then < w->tokens)
 			ragged_copy(r, h, stage, ragged_keys_of(r, page, w->kv, w->from + then), w->tokens - then);
 		TILE_COPY_GROUP();
@@ -681,8 +674,8 @@ LOOM_FN void ragged_hold_end(struct loom_ctx *c, const struct ragged *r, struct 
 			by = tile_exp2(h->peak[e][k % 2] - peak);
 			float *to = area + head * (dim + 1);
 			TILE_UNROLL
-			for (uint32_t i = 0; i < RAGGED_BANDS * 8; i++) {
-				uint32_t d = i / 8 * 64 + 8 * h->row + i % 8;
+			for (uint32_t i = 0; i < RAGGED_SIXTEENS * 2; i++) {
+				uint32_t d = 8 * i + h->row;
 				float sum = h->sum[e][i / 2][i % 2 * 2 + k % 2] * by;
 				if (d < dim)
 					to[d] = first ? to[d] + sum : sum;
