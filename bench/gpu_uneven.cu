@@ -283,7 +283,8 @@ int main(int argc, char **argv)
 	for (int i = 3; i < argc; i++)
 		options += std::string(i > 3 ? " " : "") + argv[i];
 	struct uneven_memory memory;
-	struct harness *h = uneven_open(ragged ? "workload_ragged" : "workload_experts", options.c_str(), &memory);
+	struct harness *h = uneven_open(ragged ? "workload_ragged" : "workload_experts", options.c_str(), LOOM_LANES / TILE_WARP,
+					&memory);
 	if (!h)
 		return 1;
 	return (ragged ? best_of<struct ragged> : best_of<struct experts>)(!strcmp(argv[1], "counter"), h, memory);

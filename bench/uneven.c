@@ -76,7 +76,7 @@ static double sample(struct harness *h)
 	return (double)(now_ns() - begin) / 1e9;
 }
 
-struct harness *uneven_open(const char *workload, const char *options, struct uneven_memory *memory)
+struct harness *uneven_open(const char *workload, const char *options, uint32_t warps, struct uneven_memory *memory)
 {
 	struct loom_error err = {0};
 	struct harness *h = harness_open(&(struct harness_params){.sched = "sched_static",
@@ -84,6 +84,8 @@ struct harness *uneven_open(const char *workload, const char *options, struct un
 								  .workload = workload,
 								  .workload_opts = options,
 								  .workers = WORKERS,
+								  .lanes = 32 * warps,
+								  .products = warps > 0,
 								  .seed = 1},
 					 &err);
 	if (!h) {
@@ -113,7 +115,7 @@ int uneven_main(int argc, char **argv)
 		return 2;
 	}
 	struct uneven_memory memory;
-	struct harness *h = uneven_open(argv[1], argv[2], &memory);
+	struct harness *h = uneven_open(argv[1], argv[2], 0, &memory);
 	if (!h)
 		return 1;
 	uneven_begin(WORKERS, argv[3]);

@@ -18,9 +18,10 @@ struct uneven_memory {
 	uint64_t bytes, tasks;
 };
 
-/* Opens a workload. OPTIONS has the form "a=b c=d". Returns NULL after it has printed an error. uneven_verify() returns 0, or 3 after
+/* Opens a workload. OPTIONS has the form "a=b c=d". If `warps` is not 0, the memory is that for a GPU whose workers have so many warps,
+ * which multiply matrices. Returns NULL after it has printed an error. uneven_verify() returns 0, or 3 after
  * it has printed an error. */
-struct harness *uneven_open(const char *workload, const char *options, struct uneven_memory *memory);
+struct harness *uneven_open(const char *workload, const char *options, uint32_t warps, struct uneven_memory *memory);
 int uneven_verify(struct harness *h);
 
 /* Runs task i of the loop, on a thread whose number is below `workers`. */

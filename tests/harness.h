@@ -21,6 +21,7 @@ struct harness_params {
 	uint32_t tasks;
 	uint32_t workers, lanes; /* the number of all workers, and of the lanes of each (0 means 1) */
 	uint32_t second_kind; /* LOOM_ON_GPU if the second device behaves like a GPU, 0 if it is a CPU */
+	uint32_t products;	      /* 1 if the warps of all devices multiply matrices */
 	uint32_t noncoherent;	      /* 1 if the two devices are non-coherent */
 	uint32_t one_device;	      /* 1: all workers are on one device */
 	uint32_t rank, ranks, remote_workers, remote_devices; /* fields of struct loom_layout, which ranks_open() sets */
@@ -107,6 +108,8 @@ FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom
 	h->p.lanes = want.lanes;
 	h->p.sched = p->sched ? p->sched : "sched_mgws";
 	loom__rig_shape(&h->rig, &want);
+	for (uint32_t d = 0; p->products && d < h->rig.layout.devices; d++)
+		h->rig.shape[d].flags |= LOOM_SHAPE_PRODUCTS;
 	h->rig.layout.rank = p->rank;
 	h->rig.layout.ranks = p->ranks;
 	h->rig.layout.remote_workers = p->remote_workers;

@@ -44,6 +44,7 @@ static void run(const char *workload, const char *opts, loom_task_fn *with, uint
 								  .workload_opts = opts,
 								  .workers = workers,
 								  .lanes = lanes,
+								  .products = 1,
 								  .seed = 3});
 	h->task[0] = with;
 	for (int sample = 0; sample < 2; sample++)

@@ -7,13 +7,13 @@
 
 #define WORKLOAD_WARP 32u
 
-/* Returns 1 if there are GPUs, and the warps of all of them multiply matrices. */
+/* Returns 1 if there are GPUs, or devices of a test, and the warps of all of them multiply matrices. */
 static inline uint32_t workload_products(const struct loom_layout *layout)
 {
 	uint32_t gpus = 0;
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		const struct loom_device_shape *shape = &layout->device[d];
-		if (shape->kind != LOOM_ON_GPU)
+		if (shape->kind != LOOM_ON_GPU && !(shape->flags & LOOM_SHAPE_PRODUCTS))
 			continue;
 		if (!(shape->flags & LOOM_SHAPE_PRODUCTS) || !shape->lanes || shape->lanes % WORKLOAD_WARP)
 			return 0;

@@ -211,6 +211,7 @@ static struct experts head_of(const struct experts_job *job, const struct loom_l
 			    .rows2 = rows_of(o),
 			    .block = o->block,
 			    .bfloat = o->real,
+			    .group = workload_products(layout) ? EXPERTS_GROUP : 16,
 			    .noncoherent = LOOM_HAS(layout, noncoherent) && layout->noncoherent && layout->devices > 1};
 	while (r.rows < r.hidden && r.rows2 > 16 && (uint64_t)r.rows2 * r.hidden > (uint64_t)r.rows * r.dim)
 		r.rows2 /= 2;
@@ -223,8 +224,8 @@ static struct experts head_of(const struct experts_job *job, const struct loom_l
 	PLACE(pending, blocks * 16);
 	PLACE(open, o->tokens * 8ull);
 	PLACE(x, (uint64_t)o->tokens * o->dim * 4);
-	PLACE(first, o->experts * experts_matrix(o->hidden, o->dim) * 2);
-	PLACE(second, o->experts * experts_matrix(o->dim, o->hidden) * 2);
+	PLACE(first, o->experts * experts_matrix(r.group, o->hidden, o->dim) * 2);
+	PLACE(second, o->experts * experts_matrix(r.group, o->dim, o->hidden) * 2);
 	PLACE(hidden, slots * o->hidden * 4);
 	PLACE(result, slots * o->dim * 4);
 	PLACE(place, slots * 4);
@@ -302,11 +303,12 @@ static int experts_tasks(void *self, const struct loom_layout *layout, const str
 	struct experts_job *job = self;
 	const struct experts_opts *o = job->o;
 	struct experts *r = view->global;
-	uint64_t bytes, ones = o->experts * experts_matrix(o->hidden, o->dim), twos = o->experts * experts_matrix(o->dim, o->hidden);
-	uint64_t from = ones + twos;
+	uint64_t bytes;
 	uint32_t place = 0, tiles = tiles_of(job, o->hidden);
 	(void)global;
 	*r = head_of(job, layout, &bytes);
+	uint64_t ones = o->experts * experts_matrix(r->group, o->hidden, o->dim),
+		 twos = o->experts * experts_matrix(r->group, o->dim, o->hidden), from = ones + twos;
 	int rc = half_fill(job->base.host, EXPERTS_AT(r, uint16_t, first), ones, layout->seed, 0, o->real, err);
 	rc = rc ? rc : half_fill(job->base.host, EXPERTS_AT(r, uint16_t, second), twos, layout->seed, ones, o->real, err);
 	if (rc)
@@ -381,11 +383,11 @@ static int experts_init(void *self, const struct loom_layout *layout, const stru
 }
 
 /* Returns the product of a row of a matrix and a vector. */
-static double dot(const uint16_t *matrix, uint32_t row, const double *with, const float *with_float, uint32_t n, uint32_t bfloat)
+static double dot(const struct experts *r, const uint16_t *matrix, uint32_t row, const double *with, const float *with_float, uint32_t n)
 {
 	double sum = 0;
 	for (uint32_t i = 0; i < n; i++)
-		sum += half_value(matrix[experts_at(n, row, i)], bfloat) * (with ? with[i] : (double)with_float[i]);
+		sum += half_value(matrix[experts_at(r->group, n, row, i)], r->bfloat) * (with ? with[i] : (double)with_float[i]);
 	return sum;
 }
 
@@ -399,12 +401,12 @@ static void check_token(struct experts_job *job, struct experts *r, uint32_t tok
 	memset(sum, 0, r->dim * sizeof(*sum));
 	for (uint32_t k = 0; k < r->top; k++) {
 		uint64_t e = job->choice[(uint64_t)token * r->top + k];
-		const uint16_t *first = EXPERTS_AT(r, const uint16_t, first) + e * experts_matrix(r->hidden, r->dim),
-			       *second = EXPERTS_AT(r, const uint16_t, second) + e * experts_matrix(r->dim, r->hidden);
+		const uint16_t *first = EXPERTS_AT(r, const uint16_t, first) + e * experts_matrix(r->group, r->hidden, r->dim),
+			       *second = EXPERTS_AT(r, const uint16_t, second) + e * experts_matrix(r->group, r->dim, r->hidden);
 		const float *hidden = EXPERTS_AT(r, const float, hidden) +
 				      (uint64_t)EXPERTS_AT(r, const uint32_t, place)[(uint64_t)token * r->top + k] * r->hidden;
 		for (uint32_t i = 0; i < r->hidden; i++) {
-			double a = dot(first, i, NULL, x, r->dim, r->bfloat);
+			double a = dot(r, first, i, NULL, x, r->dim);
 			job->hidden[i] = a / (1 + exp(-a));
 			/* The unit is the rounding error of dim steps with numbers below 1 / sqrt(dim). */
 			double off = fabs(hidden[i] - job->hidden[i]) * 0x1p23;
@@ -412,7 +414,7 @@ static void check_token(struct experts_job *job, struct experts *r, uint32_t tok
 		}
 		for (uint32_t d = 0; d < r->dim; d++)
 			sum[d] += (double)EXPERTS_AT(r, const float, weight)[(uint64_t)token * r->top + k] *
-				  dot(second, d, job->hidden, NULL, r->hidden, r->bfloat);
+				  dot(r, second, d, job->hidden, NULL, r->hidden);
 	}
 	for (uint32_t d = 0; d < r->dim; d++)
 		size += sum[d] * sum[d];

@@ -30,6 +30,7 @@ struct experts {
 	uint32_t rows, block;  /* upper limits on the rows and the slots of a task */
 	uint32_t rows2;	       /* `rows` of a task of the second product, in which rows are longer */
 	uint32_t bfloat, noncoherent;
+	uint32_t group, unused; /* group: see experts_at() */
 	uint64_t first_slot_at; /* [experts + 1] uint32_t: index in `order` of an expert's first slot (pieces.dev.h) */
 	uint64_t order_at;	/* [tokens * top] uint32_t: slots by expert; slot / top is the token */
 	uint64_t weight_at;	/* [tokens * top] float: weight of each slot */
@@ -42,7 +43,7 @@ struct experts {
 	uint64_t result_at;	/* [slots by expert][dim] float */
 	uint64_t place_at;	/* [tokens * top] uint32_t: index in `order` of each slot */
 	uint64_t out_at;	/* [tokens][dim] float */
-	uint64_t pad[7];
+	uint64_t pad[6];
 };
 
 #define EXPERTS_AT(r, type, what) ((type *)((char *)(r) + (r)->what##_at))
@@ -52,21 +53,22 @@ LOOM_FN struct experts *experts_of(const struct loom_ctx *c)
 	return (struct experts *)c->global[LOOM_WORKLOAD];
 }
 
-/* Weights are stored in blocks of 16 rows and 64 numbers, so that a warp copies contiguous memory. In a block, 32 numbers of 8 rows
- * follow each other; then those 32 numbers further, and then both 8 rows below. The 32 numbers of a row are 4 pieces of 8, in an order
- * that depends on the row, so that tile_matrices() finds the same piece of 8 rows in different banks. Blocks with the same rows follow
- * each other. A matrix has whole blocks. */
+/* Weights are stored in blocks of 16 rows and 64 numbers. In a block, 32 numbers of 8 rows follow each other; then those 32 numbers
+ * further, and then both 8 rows below. The 32 numbers of a row are 4 pieces of 8, in an order that depends on the row, so that
+ * tile_matrices() finds the same piece of 8 rows in different banks. Blocks with the same 64 numbers of `group` rows follow each other,
+ * so that the tile of a worker is contiguous. A CPU reads row by row, and has groups of 16. A matrix has whole groups. */
 #define EXPERTS_WHOLE(n, of) (((n) + (of) - 1) / (of) * (of))
+#define EXPERTS_GROUP 128u /* where warps multiply matrices */
 
-LOOM_FN uint64_t experts_matrix(uint32_t outer, uint32_t inner)
+LOOM_FN uint64_t experts_matrix(uint32_t group, uint32_t outer, uint32_t inner)
 {
-	return (uint64_t)EXPERTS_WHOLE(outer, 16) * EXPERTS_WHOLE(inner, 64);
+	return (uint64_t)EXPERTS_WHOLE(outer, group) * EXPERTS_WHOLE(inner, 64);
 }
 
 /* Returns the index of a weight in its matrix. It and the next 7 are contiguous, if k is a multiple of 8. */
-LOOM_FN uint64_t experts_at(uint32_t inner, uint32_t row, uint32_t k)
+LOOM_FN uint64_t experts_at(uint32_t group, uint32_t inner, uint32_t row, uint32_t k)
 {
-	uint64_t block = (uint64_t)(row / 16) * (EXPERTS_WHOLE(inner, 64) / 64) + k / 64;
+	uint64_t block = ((uint64_t)(row / group) * (EXPERTS_WHOLE(inner, 64) / 64) + k / 64) * (group / 16) + row % group / 16;
 	return block * 1024 + row % 16 / 8 * 512 + k % 64 / 32 * 256 + row % 8 * 32 + (k % 32 / 8 ^ row % 8 / 2) * 8 + k % 8;
 }
 
@@ -109,7 +111,7 @@ LOOM_FN struct experts_task experts_task_of(struct experts *r, const struct loom
 	w.inner = w.second ? r->hidden : r->dim;
 	w.outer = w.second ? r->dim : r->hidden;
 	w.weights = (w.second ? EXPERTS_AT(r, const uint16_t, second) : EXPERTS_AT(r, const uint16_t, first)) +
-		    w.expert * experts_matrix(w.outer, w.inner) + experts_at(w.inner, w.row, 0);
+		    w.expert * experts_matrix(r->group, w.outer, w.inner) + experts_at(r->group, w.inner, w.row, 0);
 	w.from = w.second ? EXPERTS_AT(r, const float, hidden) : EXPERTS_AT(r, const float, x);
 	w.to = w.second ? EXPERTS_AT(r, float, result) : EXPERTS_AT(r, float, hidden);
 	return w;
@@ -290,18 +292,19 @@ LOOM_FN void experts_hold_multiply(const struct experts *r, const struct experts
 }
 
 /* Multiplies the numbers of this warp. For each band there is a group of copies: those of the band EXPERTS_AHEAD further, and with
- * the first band also those of the next vectors. The first groups are one. If the tile has fewer bands, its last one is repeated. */
+ * the first band also those of the next vectors. The first groups are one. */
 LOOM_FN void experts_hold_run(const struct experts *r, const struct experts_task *w, struct experts_hold *h)
 {
-	const uint32_t every = h->warps * EXPERTS_STEP, band_at = (uint32_t)experts_at(w->inner, 16, 0), last = (w->rows - 1) / 16;
+	const uint32_t every = h->warps * EXPERTS_STEP;
 	const float *vector[EXPERTS_EIGHTS];
 	uint32_t from = h->warp * EXPERTS_STEP, at = 0;
-	const uint16_t *part = w->weights + experts_at(w->inner, 0, from) + h->lane * 8; /* of band 0 */
+	const uint16_t *part = w->weights + experts_at(EXPERTS_GROUP, w->inner, 0, from) + h->lane * 8; /* of band 0 */
 	if (from >= w->inner)
 		return;
 	TILE_UNROLL
 	for (uint32_t band = 0; band < EXPERTS_AHEAD; band++)
-		experts_hold_load(h, part + (uint64_t)(band < last ? band : last) * band_at, band * EXPERTS_BAND);
+		if (16 * band < w->rows)
+			experts_hold_load(h, part + band * 1024, band * EXPERTS_BAND);
 	TILE_UNROLL
 	for (uint32_t e = 0; e < EXPERTS_EIGHTS; e++) {
 		uint32_t slot = 8 * e + h->row;
@@ -320,14 +323,15 @@ LOOM_FN void experts_hold_run(const struct experts *r, const struct experts_task
 			TILE_WARP_BARRIER(); /* the other lanes' copies are complete, too */
 			if (!band)
 				experts_hold_vectors(r, w, h);
-			experts_hold_multiply(r, w, band, at, h);
+			if (16 * band < w->rows)
+				experts_hold_multiply(r, w, band, at, h);
 			TILE_WARP_BARRIER(); /* the next copies overwrite what was read */
 			if (!band && from + every < w->inner)
 				experts_hold_load_vectors(w, vector, from + every, h);
 			if (turns && band + EXPERTS_AHEAD == EXPERTS_BANDS)
-				part += h->warps * 1024;
-			if (!turns || from + every < w->inner)
-				experts_hold_load(h, part + (uint64_t)(next < last ? next : last) * band_at, at);
+				part += experts_at(EXPERTS_GROUP, w->inner, 0, every);
+			if ((!turns || from + every < w->inner) && 16 * next < w->rows)
+				experts_hold_load(h, part + next * 1024, at);
 			TILE_COPY_GROUP();
 			at = at + EXPERTS_BAND < EXPERTS_AHEAD * EXPERTS_BAND ? at + EXPERTS_BAND : 0;
 		}
@@ -391,7 +395,7 @@ LOOM_FN int experts_multiply_task(struct loom_ctx *c, const struct loom_task *t)
 		w.rows = rows - done < most ? rows - done : most;
 		experts_multiply_tile(c, r, &w);
 		w.row += most;
-		w.weights += experts_at(w.inner, most, 0);
+		w.weights += experts_at(EXPERTS_GROUP, w.inner, most, 0);
 	}
 	return 0;
 }
@@ -406,7 +410,7 @@ LOOM_FN void experts_multiply(struct loom_ctx *c, const struct experts *r, const
 		for (uint32_t i = 0; i < w->slots; i++)
 			sum[i] = 0;
 		for (uint32_t k = 0; k < w->inner; k += 8) {
-			tile_numbers(w->weights + experts_at(w->inner, row, k), r->bfloat, eight);
+			tile_numbers(w->weights + experts_at(r->group, w->inner, row, k), r->bfloat, eight);
 			for (uint32_t i = 0; i < w->slots; i++)
 				sum[i] += tile_dot8(eight, vector[i] + k);
 		}
