@@ -83,6 +83,19 @@ LOOM_FN int loom_last(struct loom_ctx *c, uint64_t *pending)
 	return last;
 }
 
+#define LOOM_JOB(op) op
+LOOM_FN uint64_t loom_fetch_add_acq_rel(uint64_t *at, uint64_t value)
+{
+#ifdef __CUDA_ARCH__
+	__threadfence();
+	value = atomicAdd((unsigned long long *)at, value);
+	__threadfence();
+#else
+	(void)at;
+#endif
+	return value;
+}
+
 #include "../plugins/workloads/tasks/pieces.dev.h"
 #include "../plugins/workloads/tasks/task.dev.h"
 #include "../plugins/workloads/tasks/tile.dev.h"

@@ -230,6 +230,7 @@ static struct experts head_of(const struct experts_job *job, const struct loom_l
 	PLACE(result, slots * o->dim * 4);
 	PLACE(place, slots * 4);
 	PLACE(out, (uint64_t)o->tokens * o->dim * 4);
+	PLACE(sums, slots * 4);
 #undef PLACE
 	*bytes = at;
 	return r;

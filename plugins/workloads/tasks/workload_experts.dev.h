@@ -43,7 +43,8 @@ struct experts {
 	uint64_t result_at;	/* [slots by expert][dim] float */
 	uint64_t place_at;	/* [tokens * top] uint32_t: index in `order` of each slot */
 	uint64_t out_at;	/* [tokens][dim] float */
-	uint64_t pad[6];
+	uint64_t sums_at;	/* [tokens * top] uint32_t, slots by expert: 1 if the block of this slot sums its token */
+	uint64_t pad[5];
 };
 
 #define EXPERTS_AT(r, type, what) ((type *)((char *)(r) + (r)->what##_at))
@@ -428,17 +429,55 @@ LOOM_FN int experts_last(struct loom_ctx *c, struct experts *r, uint64_t *pendin
 			      : loom_last(c, pending);
 }
 
-/* Computes the output of a token whose results are complete. */
-LOOM_FN void experts_sum(const struct loom_ctx *c, struct experts *r, uint32_t token)
+/* Counts down the tokens of a block whose results are complete, and marks those that have all of their results now. */
+LOOM_FN void experts_count(struct loom_ctx *c, struct experts *r, const struct experts_task *w)
 {
-	const uint32_t *place = EXPERTS_AT(r, const uint32_t, place) + (uint64_t)token * r->top;
-	const float *weight = EXPERTS_AT(r, const float, weight) + (uint64_t)token * r->top;
-	float *out = EXPERTS_AT(r, float, out) + (uint64_t)token * r->dim;
-	for (uint32_t d = c->lane; d < r->dim; d += c->lanes) {
-		float sum = 0;
-		for (uint32_t k = 0; k < r->top; k++)
-			sum += weight[k] * EXPERTS_AT(r, const float, result)[(uint64_t)place[k] * r->dim + d];
-		out[d] = sum;
+	const uint32_t *order = EXPERTS_AT(r, const uint32_t, order) + w->place;
+	uint32_t *sums = EXPERTS_AT(r, uint32_t, sums) + w->place;
+	LOOM_NO_UNROLL
+	for (uint32_t i = 0; r->noncoherent && i < w->slots; i++) {
+		int last = experts_last(c, r, EXPERTS_AT(r, uint64_t, open) + order[i] / r->top);
+		if (c->lane == 0)
+			sums[i] = (uint32_t)last;
+	}
+	/* Acquire and release, as in loom_last(). The barrier there orders what the other lanes have written. */
+	LOOM_NO_UNROLL
+	for (uint32_t i = c->lane; !r->noncoherent && i < w->slots; i += c->lanes)
+		sums[i] = LOOM_JOB(loom_fetch_add_acq_rel)(EXPERTS_AT(r, uint64_t, open) + order[i] / r->top, ~(uint64_t)0) == 1;
+	loom_barrier_lanes(c);
+}
+
+#define EXPERTS_AT_ONCE 4u /* sums of a lane, whose loads do not wait for each other */
+
+/* Computes the outputs of the marked tokens of a block. */
+LOOM_FN void experts_sum(struct loom_ctx *c, struct experts *r, const struct experts_task *w)
+{
+	const uint32_t *order = EXPERTS_AT(r, const uint32_t, order) + w->place, *sums = EXPERTS_AT(r, const uint32_t, sums) + w->place;
+	const uint32_t all = w->slots * r->dim;
+	LOOM_NO_UNROLL
+	for (uint32_t first = c->lane; first < all; first += EXPERTS_AT_ONCE * c->lanes) {
+		uint32_t slot[EXPERTS_AT_ONCE], d[EXPERTS_AT_ONCE], some[EXPERTS_AT_ONCE];
+		float sum[EXPERTS_AT_ONCE];
+		TILE_UNROLL
+		for (uint32_t n = 0; n < EXPERTS_AT_ONCE; n++) {
+			const uint32_t at = first + n * c->lanes, i = at < all ? at / r->dim : 0;
+			some[n] = at < all && sums[i];
+			slot[n] = order[i] / r->top * r->top; /* the first one of the token */
+			d[n] = at % r->dim;
+			sum[n] = 0;
+		}
+		LOOM_NO_UNROLL
+		for (uint32_t k = 0; k < r->top; k++) {
+			TILE_UNROLL
+			for (uint32_t n = 0; n < EXPERTS_AT_ONCE; n++)
+				if (some[n])
+					sum[n] += EXPERTS_AT(r, const float, weight)[slot[n] + k] *
+						  EXPERTS_AT(r, const float, result)[(uint64_t)EXPERTS_AT(r, const uint32_t, place)[slot[n] + k] * r->dim + d[n]];
+		}
+		TILE_UNROLL
+		for (uint32_t n = 0; n < EXPERTS_AT_ONCE; n++)
+			if (some[n])
+				EXPERTS_AT(r, float, out)[(uint64_t)(slot[n] / r->top) * r->dim + d[n]] = sum[n];
 	}
 }
 
@@ -470,12 +509,8 @@ LOOM_FN void workload_experts_tile(struct loom_ctx *c, const struct loom_task *t
 		}
 		return;
 	}
-	LOOM_NO_UNROLL
-	for (uint32_t i = 0; i < w.slots; i++) {
-		uint32_t token = EXPERTS_AT(r, const uint32_t, order)[w.place + i] / r->top;
-		if (experts_last(c, r, EXPERTS_AT(r, uint64_t, open) + token))
-			experts_sum(c, r, token);
-	}
+	experts_count(c, r, &w);
+	experts_sum(c, r, &w);
 }
 
 #endif

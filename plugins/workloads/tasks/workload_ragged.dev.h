@@ -386,6 +386,8 @@ LOOM_FN float *ragged_out(struct ragged *r, const struct ragged_task *w)
 	       ((uint64_t)w->sequence * r->heads + (uint64_t)w->kv * ragged_group(r)) * ragged_dim(r);
 }
 
+#define RAGGED_AT_ONCE 4u /* chunks whose loads do not wait for each other */
+
 /* Combines the partial results of all chunks of a sequence and head. */
 LOOM_FN void ragged_combine(struct loom_ctx *c, struct ragged *r, const struct ragged_task *w)
 {
@@ -396,13 +398,29 @@ LOOM_FN void ragged_combine(struct loom_ctx *c, struct ragged *r, const struct r
 		uint32_t g = i / dim;
 		const float *at = part + g * (dim + 2);
 		float peak = -1e30f, above = 0, below = 0;
-		for (uint32_t k = 0; k < w->chunks; k++)
-			peak = at[k * group * (dim + 2) + dim] > peak ? at[k * group * (dim + 2) + dim] : peak;
-		for (uint32_t k = 0; k < w->chunks; k++) {
-			const float *of = at + k * group * (dim + 2);
-			float scale = tile_exp2(of[dim] - peak);
-			above += scale * of[i % dim];
-			below += scale * of[dim + 1];
+		LOOM_NO_UNROLL
+		for (uint32_t k = 0; k < w->chunks; k += RAGGED_AT_ONCE) {
+			float peaks[RAGGED_AT_ONCE], sums[RAGGED_AT_ONCE], totals[RAGGED_AT_ONCE], most = peak;
+			TILE_UNROLL
+			for (uint32_t n = 0; n < RAGGED_AT_ONCE; n++) {
+				const float *of = at + (k + n < w->chunks ? k + n : k) * group * (dim + 2);
+				peaks[n] = k + n < w->chunks ? of[dim] : -1e30f;
+				sums[n] = of[i % dim];
+				totals[n] = of[dim + 1];
+			}
+			TILE_UNROLL
+			for (uint32_t n = 0; n < RAGGED_AT_ONCE; n++)
+				most = peaks[n] > most ? peaks[n] : most;
+			float scale = tile_exp2(peak - most);
+			above *= scale;
+			below *= scale;
+			TILE_UNROLL
+			for (uint32_t n = 0; n < RAGGED_AT_ONCE; n++) {
+				scale = tile_exp2(peaks[n] - most);
+				above += scale * sums[n];
+				below += scale * totals[n];
+			}
+			peak = most;
 		}
 		out[i] = above / below;
 	}
