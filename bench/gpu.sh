@@ -327,7 +327,7 @@ t_uneven() {
 			own "${one% *}" scheduler.use="${one% *}" workload.ragged.chunk="${one#* }"
 			figure ragged_${law}_${one% *} bytes_per_s "${one% *}"
 		done
-		# 4,096 tokens are the best size: with 1,024 it takes 1.03 to 1.07 times as long, in both ways of the program
+		# 4,096 tokens are the best size: with 1,024 it takes 1.03 to 1.07 times as long
 		[ ! -x "$program" ] || other plain "$program counter ragged law=$law sequences=64 length=2048 heads=32 kv_heads=8 dim=128 checked=2 chunk=4096"
 		for one in $fixed; do
 			asked $one ${law}_$one

@@ -4,16 +4,13 @@
  * longest come first. The workloads verify the results.
  *
  *   gpu_uneven counter WORKLOAD [OPTION=VALUE]...  a persistent kernel, whose blocks take tasks from an atomic counter
- *   gpu_uneven grid WORKLOAD [OPTION=VALUE]...     a block for each task; the hardware starts them in this order
  *
  * WORKLOAD is ragged or experts. The constants below allow only some options. The tasks of the second product of experts stand behind
  * those of the first, and wait for them. The last line of the output is a JSON object of metrics: the medians of TURNS launches, after
- * two that are not counted. Each kernel is compiled for as many registers as its tasks want, and for three blocks on a multiprocessor,
- * which is max_registers = 168 of gpuloom; the faster one counts. `seconds` is:
- * - counter: from the moment when all blocks are resident and have met until the last of them has no task, by the clock of
- *   the GPU. gpuloom's runs are timed in the same way;
- * - grid: the time of the kernel by events. The GPU is busy until the kernel is queued, so no time of the host is in it.
- * Neither includes the time of the host to sort and copy the tasks.
+ * two that are not counted. The kernel is compiled for as many registers as its tasks want, and for three blocks on a multiprocessor,
+ * which is max_registers = 168 of gpuloom; the faster one counts. `seconds` is from the moment when all blocks are resident and have
+ * met until the last of them has no task, by the clock of the GPU. gpuloom's runs are timed in the same way. It does not include the
+ * time of the host to sort and copy the tasks.
  *
  * The program is linked with the objects that `make build/bench/gpu_uneven` names. */
 #include <stdint.h>
@@ -159,13 +156,6 @@ static __global__ void __launch_bounds__(LOOM_LANES, blocks)
 		atomicMax(&t->end, gpu_ns());
 }
 
-template <class Job, int blocks>
-static __global__ void __launch_bounds__(LOOM_LANES, blocks) by_grid(Job *r, const struct loom_task *task)
-{
-	struct loom_ctx c = {threadIdx.x, LOOM_LANES, gridDim.x, {r}, {scratch}};
-	do_task(&c, r, task + blockIdx.x);
-}
-
 /* ---- host ---- */
 
 /* What differs between the jobs: the bytes that a task reads, and the shared memory of a block, which is 0 if the constants above are
@@ -206,7 +196,7 @@ static void follow(const struct experts *r, std::vector<struct loom_task> *task)
 }
 
 /* Runs a job, and sets *best to the seconds and the bytes per second, if it is faster. */
-template <class Job, int blocks> static int run(int persistent, struct harness *h, struct uneven_memory m, double (&best)[2])
+template <class Job, int blocks> static int run(struct harness *h, struct uneven_memory m, double (&best)[2])
 {
 	const Job *job = (const Job *)m.block;
 	const auto kernel = by_counter<Job, blocks>;
@@ -237,25 +227,16 @@ template <class Job, int blocks> static int run(int persistent, struct harness *
 	MUST(cudaMemcpy(fresh, m.block, m.bytes, cudaMemcpyHostToDevice));
 	MUST(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
 	MUST(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-	MUST(cudaFuncSetAttribute(by_grid<Job, blocks>, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
 	MUST(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, LOOM_LANES, shared));
 	for (int i = -2; i < TURNS; i++) {
 		Job *r = (Job *)block;
 		void *arguments[] = {&r, &task, &tasks, &turn};
 		MUST(cudaMemset(turn, 0, sizeof(*turn)));
 		MUST(cudaMemcpy(block, fresh, m.bytes, cudaMemcpyDeviceToDevice));
-		gpu_busy();
-		float time = gpu_us([&] {
-			if (persistent)
-				MUST(cudaLaunchCooperativeKernel((const void *)kernel, each * sms, LOOM_LANES, arguments, shared,
-								 NULL));
-			else
-				by_grid<Job, blocks><<<tasks, LOOM_LANES, shared>>>(r, task);
-			MUST(cudaGetLastError());
-		});
+		MUST(cudaLaunchCooperativeKernel((const void *)kernel, each * sms, LOOM_LANES, arguments, shared, NULL));
 		MUST(cudaMemcpy(&was, turn, sizeof(was), cudaMemcpyDeviceToHost));
 		if (i >= 0)
-			us[i] = persistent ? (was.end - was.begin) * 1e-3f : time;
+			us[i] = (was.end - was.begin) * 1e-3f;
 	}
 	MUST(cudaMemcpy(m.block, block, m.bytes, cudaMemcpyDeviceToHost));
 	int rc = uneven_verify(h);
@@ -270,11 +251,11 @@ template <class Job, int blocks> static int run(int persistent, struct harness *
 	return rc;
 }
 
-template <class Job> static int best_of(int persistent, struct harness *h, struct uneven_memory m)
+template <class Job> static int best_of(struct harness *h, struct uneven_memory m)
 {
 	double best[2] = {0, 0};
-	int rc = run<Job, 1>(persistent, h, m, best);
-	rc = rc ? rc : run<Job, 3>(persistent, h, m, best);
+	int rc = run<Job, 1>(h, m, best);
+	rc = rc ? rc : run<Job, 3>(h, m, best);
 	if (!rc)
 		printf("{\"seconds\": %.9g, \"bytes_per_s\": {\"value\": %.9g, \"unit\": \"B/s\", \"better\": \"more\"}}\n", best[0],
 		       best[1]);
@@ -289,8 +270,8 @@ int main(int argc, char **argv)
 {
 	const int ragged = argc > 2 && !strcmp(argv[2], "ragged"), experts = argc > 2 && !strcmp(argv[2], "experts");
 	std::string options;
-	if (!(ragged || experts) || (strcmp(argv[1], "counter") && strcmp(argv[1], "grid"))) {
-		fprintf(stderr, "usage: %s counter|grid ragged|experts [OPTION=VALUE]...\n", argv[0]);
+	if (!(ragged || experts) || strcmp(argv[1], "counter")) {
+		fprintf(stderr, "usage: %s counter ragged|experts [OPTION=VALUE]...\n", argv[0]);
 		return 2;
 	}
 	for (int i = 3; i < argc; i++)
@@ -300,5 +281,5 @@ int main(int argc, char **argv)
 					&memory);
 	if (!h)
 		return 1;
-	return (ragged ? best_of<struct ragged> : best_of<struct experts>)(!strcmp(argv[1], "counter"), h, memory);
+	return (ragged ? best_of<struct ragged> : best_of<struct experts>)(h, memory);
 }

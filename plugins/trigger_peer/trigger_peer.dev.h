@@ -513,8 +513,7 @@ LOOM_FN void peer_introduce(const struct loom_ctx *c, const struct peer_flat *f)
 
 /* PEER_BATCH: number of words of a long message that a lane loads before it stores the first of them, so that the loads
  * overlap. PEER_POLLS: number of words of a long message that a lane awaits at once. A GPU gives a thread of a worker of more
- * than 512 lanes at most 64 registers, so such a worker has fewer words under way. bench/peer_sweep.sh measures other
- * values. */
+ * than 512 lanes at most 64 registers, so such a worker has fewer words under way. */
 #if defined(LOOM_LANES) && LOOM_LANES > 512
 #define PEER_BATCH 4u
 #define PEER_POLLS 4u

@@ -65,7 +65,7 @@ extern const char *const gpu_memory_choices[];
 	    LOOM_OPT(struct gpu_options, memory, LOOM_OPT_ENUM, "own",                                                 \
 		     "Memory that the device's workers use as its own, for experiments of the MGWS thesis (6.7, 6.8). own: " \
 		     "that of the GPU. next (CUDA): that of the GPU with the next number, or of GPU 0 after the last one, " \
-		     "which runs no workers. host: host memory. Has not run on a GPU yet, except for own.",             \
+		     "which runs no workers. host: host memory.",                                                       \
 		     .choices = gpu_memory_choices, .section = "device.gpu"),                                          \
 	    LOOM_OPT(struct gpu_options, resident, LOOM_OPT_BOOL, "no",                                                \
 		     "In a program that embeds gpuloom. no: each run launches its workers. yes: workers stay on the "  \
