@@ -527,8 +527,7 @@ static const struct gpu_way {
 	{256 << 10, 2, SUM, 0},	 /* 256 KiB: 7.4, 7.4, 11.7 */
 	{2 << 20, 2, SUM, 1},	 /* 512 KiB: 8.9, 8.8, 13.0; 2 MiB: 23.4, 15.1, 17.5 */
 	{UINT64_MAX, 2, SUM, 3}, /* 4 MiB: 41.0, 25.5, 23.4; 32 MiB: 224, 142, 130 */
-	/* Measured on four H200s: us by words, loads, stores and parts. */
-	{1 << 20, 0, SUM, 0},	 /* 256 KiB: 11.4, 16.2, 11.8, 13.7 */
+	{1 << 20, 0, SUM, 0},	 /* on four, by words, loads, stores and parts: 256 KiB: 11.4, 16.2, 11.8, 13.7 */
 	{2 << 20, 0, SUM, 2},	 /* 512 KiB: 16.5, 17.2, 15.6, 17.0 */
 	{96 << 20, 0, SUM, 1},	 /* 1 MiB: 30.3, 18.2, 19.6, 19.3; 8 MiB: 165, 55.3, 107, 63.6; 32 MiB: 616, 211, 377, 211 */
 	{UINT64_MAX, 0, SUM, 3}, /* 64 MiB: 1210, 416, 735, 400 */
