@@ -207,8 +207,6 @@ LOOM_FN uint64_t plan_count_classes(struct loom_ctx *c, struct plan *p, struct p
 	LOOM_NO_UNROLL
 	for (uint32_t i = c->lane; i < PLAN_CLASSES; i += lanes)
 		s->class_at[i] = 0;
-	if (c->lane == 0)
-		p->shape.sorted = 1;
 	loom_barrier_lanes(c);
 	if (c->lane < n)
 		next = c->initial[c->lane];
@@ -246,8 +244,7 @@ LOOM_FN float plan_cost_in(uint32_t number)
 
 /* Replaces the number of tasks of each class by the place at which the class begins, and finds the shape. A class has its own
  * lists if one of its tasks costs more than an equal share of what this class and the next ones cost, among the lists that are
- * left. Then the same holds for each class before it. If all tasks have one class, they keep their order, in contiguous shares: tasks that
- * follow each other often read memory that does, too. */
+ * left. Then the same holds for each class before it. */
 LOOM_FN void plan_place_classes(struct loom_ctx *c, struct plan *p, struct plan_scratch *s)
 {
 	const uint32_t each = (PLAN_CLASSES + c->lanes - 1) / c->lanes, first = c->lane * each;
@@ -275,9 +272,7 @@ LOOM_FN void plan_place_classes(struct loom_ctx *c, struct plan *p, struct plan_
 	LOOM_NO_UNROLL
 	for (uint32_t i = first ? first : 1; i < end; i++) {
 		uint32_t n = s->class_at[i];
-		if (n == c->ctl->initial_tasks)
-			p->shape.sorted = 0;
-		else if (tasks + n < c->workers && plan_cost_in(i) * (float)(c->workers - tasks) > left)
+		if (tasks + n < c->workers && plan_cost_in(i) * (float)(c->workers - tasks) > left)
 			solo += n;
 		s->class_at[i] = tasks;
 		tasks += n;
@@ -293,6 +288,7 @@ LOOM_FN void plan_place_classes(struct loom_ctx *c, struct plan *p, struct plan_
 	p->shape.solo = solo;
 	p->shape.full = (all - solo) / (c->workers - solo);
 	p->shape.rest = (all - solo) % (c->workers - solo);
+	p->shape.sorted = 1;
 }
 
 /* Called by worker 0. Returns 0. */
@@ -304,9 +300,8 @@ LOOM_FN int plan_make(struct loom_ctx *c)
 	uint32_t n = (uint32_t)c->ctl->initial_tasks, *cost = plan_cost_of(p), *order = cost + n, shift = 0;
 	uint64_t begin = loom_clock_ns(c), classes = plan_count_classes(c, p, s);
 	plan_place_classes(c, p, s);
-	const uint32_t placed = p->shape.sorted ? n : 0;
 	LOOM_NO_UNROLL
-	for (uint32_t i = c->lane; i < placed; i += c->lanes) {
+	for (uint32_t i = c->lane; i < n; i += c->lanes) {
 		uint32_t of = shift < 64 ? (classes >> shift) & 255 : cost[i] ? plan_class(cost[i]) : 0;
 		if (of)
 			order[plan_add(c, &s->class_at[of], 1)] = i;
