@@ -447,37 +447,52 @@ LOOM_FN void experts_count(struct loom_ctx *c, struct experts *r, const struct e
 	loom_barrier_lanes(c);
 }
 
-#define EXPERTS_AT_ONCE 4u /* sums of a lane, whose loads do not wait for each other */
+#define EXPERTS_AT_ONCE 8u /* sums of a lane, whose loads do not wait for each other */
 
-/* Computes the outputs of the marked tokens of a block. */
+/* Computes the outputs of the marked tokens of a block. No load is behind a condition, because a compiler would put a branch around
+ * it, and each load would wait for the one before. A number without a sum reads this block's own results in place of its token's. */
 LOOM_FN void experts_sum(struct loom_ctx *c, struct experts *r, const struct experts_task *w)
 {
 	const uint32_t *order = EXPERTS_AT(r, const uint32_t, order) + w->place, *sums = EXPERTS_AT(r, const uint32_t, sums) + w->place;
-	const uint32_t all = w->slots * r->dim;
+	const uint32_t *places = EXPERTS_AT(r, const uint32_t, place), dim = r->dim, top = r->top, all = w->slots * dim;
+	const float *weights = EXPERTS_AT(r, const float, weight), *results = EXPERTS_AT(r, const float, result);
+	float *out = EXPERTS_AT(r, float, out);
 	LOOM_NO_UNROLL
 	for (uint32_t first = c->lane; first < all; first += EXPERTS_AT_ONCE * c->lanes) {
-		uint32_t slot[EXPERTS_AT_ONCE], d[EXPERTS_AT_ONCE], some[EXPERTS_AT_ONCE];
+		uint32_t slot[EXPERTS_AT_ONCE], own[EXPERTS_AT_ONCE], d[EXPERTS_AT_ONCE], some[EXPERTS_AT_ONCE], any = 0;
 		float sum[EXPERTS_AT_ONCE];
 		TILE_UNROLL
 		for (uint32_t n = 0; n < EXPERTS_AT_ONCE; n++) {
-			const uint32_t at = first + n * c->lanes, i = at < all ? at / r->dim : 0;
-			some[n] = at < all && sums[i];
-			slot[n] = order[i] / r->top * r->top; /* the first one of the token */
-			d[n] = at % r->dim;
+			const uint32_t at = first + n * c->lanes < all ? first + n * c->lanes : first, i = at / dim;
+			some[n] = sums[i];
+			slot[n] = order[i] / top * top; /* the first one of the token */
+			own[n] = w->place + i;
+			d[n] = at % dim;
 			sum[n] = 0;
-		}
-		LOOM_NO_UNROLL
-		for (uint32_t k = 0; k < r->top; k++) {
-			TILE_UNROLL
-			for (uint32_t n = 0; n < EXPERTS_AT_ONCE; n++)
-				if (some[n])
-					sum[n] += EXPERTS_AT(r, const float, weight)[slot[n] + k] *
-						  EXPERTS_AT(r, const float, result)[(uint64_t)EXPERTS_AT(r, const uint32_t, place)[slot[n] + k] * r->dim + d[n]];
 		}
 		TILE_UNROLL
 		for (uint32_t n = 0; n < EXPERTS_AT_ONCE; n++)
-			if (some[n])
-				EXPERTS_AT(r, float, out)[(uint64_t)(slot[n] / r->top) * r->dim + d[n]] = sum[n];
+			any |= some[n];
+		if (!any)
+			continue;
+		LOOM_NO_UNROLL
+		for (uint32_t k = 0; k < top; k++) {
+			uint32_t place[EXPERTS_AT_ONCE];
+			float weight[EXPERTS_AT_ONCE];
+			TILE_UNROLL
+			for (uint32_t n = 0; n < EXPERTS_AT_ONCE; n++) {
+				place[n] = places[slot[n] + k];
+				place[n] = some[n] ? place[n] : own[n];
+				weight[n] = weights[slot[n] + k];
+			}
+			TILE_UNROLL
+			for (uint32_t n = 0; n < EXPERTS_AT_ONCE; n++)
+				sum[n] += weight[n] * results[(uint64_t)place[n] * dim + d[n]];
+		}
+		TILE_UNROLL
+		for (uint32_t n = 0; n < EXPERTS_AT_ONCE; n++)
+			if (some[n] && (!n || first + n * c->lanes < all))
+				out[(uint64_t)(slot[n] / top) * dim + d[n]] = sum[n];
 	}
 }
 

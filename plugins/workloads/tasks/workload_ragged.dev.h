@@ -404,9 +404,10 @@ LOOM_FN void ragged_combine(struct loom_ctx *c, struct ragged *r, const struct r
 			TILE_UNROLL
 			for (uint32_t n = 0; n < RAGGED_AT_ONCE; n++) {
 				const float *of = at + (k + n < w->chunks ? k + n : k) * group * (dim + 2);
-				peaks[n] = k + n < w->chunks ? of[dim] : -1e30f;
+				peaks[n] = of[dim];
 				sums[n] = of[i % dim];
 				totals[n] = of[dim + 1];
+				peaks[n] = k + n < w->chunks ? peaks[n] : -1e30f;
 			}
 			TILE_UNROLL
 			for (uint32_t n = 0; n < RAGGED_AT_ONCE; n++)
