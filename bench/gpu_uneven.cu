@@ -3,9 +3,9 @@
  * functions and the data are those of the workloads, so that only the way in which blocks get tasks differs. Tasks are sorted: the
  * longest come first. The workloads verify the results.
  *
- *   gpu_uneven counter WORKLOAD [OPTION=VALUE]...  a persistent kernel, whose blocks take tasks from an atomic counter
+ *   gpu_uneven WORKLOAD [OPTION=VALUE]...
  *
- * WORKLOAD is ragged or experts. The constants below allow only some options. The tasks of the second product of experts stand behind
+ * The blocks of a persistent kernel take tasks from an atomic counter. WORKLOAD is ragged or experts. The constants below allow only some options. The tasks of the second product of experts stand behind
  * those of the first, and wait for them. The last line of the output is a JSON object of metrics: the medians of TURNS launches, after
  * two that are not counted. The kernel is compiled for as many registers as its tasks want, and for three blocks on a multiprocessor,
  * which is max_registers = 168 of gpuloom; the faster one counts. `seconds` is from the moment when all blocks are resident and have
@@ -62,24 +62,6 @@ LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 #endif
 }
 
-/* Counts the caller's block down. Returns 1 to all its threads if it was the last one. */
-LOOM_FN int loom_last(struct loom_ctx *c, uint64_t *pending)
-{
-	int last = 0;
-	loom_barrier_lanes(c); /* the fence orders what the other threads have written */
-#ifdef __CUDA_ARCH__
-	if (c->lane == 0) {
-		__threadfence();
-		last = atomicAdd((unsigned long long *)pending, ~0ull) == 1;
-		__threadfence();
-	}
-	last = __syncthreads_or(last);
-#else
-	(void)pending;
-#endif
-	return last;
-}
-
 #define LOOM_JOB(op) op
 LOOM_FN uint64_t loom_fetch_add_acq_rel(uint64_t *at, uint64_t value)
 {
@@ -91,6 +73,19 @@ LOOM_FN uint64_t loom_fetch_add_acq_rel(uint64_t *at, uint64_t value)
 	(void)at;
 #endif
 	return value;
+}
+
+/* Counts the caller's block down. Returns 1 to all its threads if it was the last one. */
+LOOM_FN int loom_last(struct loom_ctx *c, uint64_t *pending)
+{
+	int last = 0;
+	loom_barrier_lanes(c); /* the fence orders what the other threads have written */
+	if (c->lane == 0)
+		last = loom_fetch_add_acq_rel(pending, ~0ull) == 1;
+#ifdef __CUDA_ARCH__
+	last = __syncthreads_or(last);
+#endif
+	return last;
 }
 
 #include "../plugins/workloads/tasks/pieces.dev.h"
@@ -268,14 +263,14 @@ void uneven_loop(uint64_t, uneven_body *, void *) {}
 
 int main(int argc, char **argv)
 {
-	const int ragged = argc > 2 && !strcmp(argv[2], "ragged"), experts = argc > 2 && !strcmp(argv[2], "experts");
+	const int ragged = argc > 1 && !strcmp(argv[1], "ragged"), experts = argc > 1 && !strcmp(argv[1], "experts");
 	std::string options;
-	if (!(ragged || experts) || strcmp(argv[1], "counter")) {
-		fprintf(stderr, "usage: %s counter ragged|experts [OPTION=VALUE]...\n", argv[0]);
+	if (!ragged && !experts) {
+		fprintf(stderr, "usage: %s ragged|experts [OPTION=VALUE]...\n", argv[0]);
 		return 2;
 	}
-	for (int i = 3; i < argc; i++)
-		options += std::string(i > 3 ? " " : "") + argv[i];
+	for (int i = 2; i < argc; i++)
+		options += std::string(i > 2 ? " " : "") + argv[i];
 	struct uneven_memory memory;
 	struct harness *h = uneven_open(ragged ? "workload_ragged" : "workload_experts", options.c_str(), LOOM_LANES / TILE_WARP,
 					&memory);

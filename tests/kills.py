@@ -115,7 +115,7 @@ def trial(key):
         now = family(job.pid)
         victim, stop = draw.choice(now), draw.random() < 0.25
         ranks = ranks_of(job.pid) if 'ranks' in name else []
-        if len(ranks) != int((re.search(r'(\d+) ranks', name) or [0, 0])[1]):
+        if len(ranks) != int(name.split()[0]):
             ranks = [] # not all ranks have begun: a child may be one that is about to probe a plug-in
         if many:
             victim, stop = ranks[int(key.rsplit('.', 1)[1]) % many] if len(ranks) == many else 0, False

@@ -196,8 +196,7 @@ struct plan_scratch {
 #define PLAN_SCRATCH_FITS(lanes, queue) (PLAN_SCRATCH_BYTES(lanes) <= (queue) * sizeof(struct loom_task))
 
 /* Counts the tasks of each class, and stores all costs. Returns the classes of the lane's first eight tasks, a byte for each; 0 for a
- * task of cost 0. The next task is loaded ahead. Loops are not unrolled, because this code runs once in a sample, and loading its
- * instructions probably takes a GPU longer than running them: README of device_common/compose. */
+ * task of cost 0. The next task is loaded ahead. Loops are not unrolled, because this code runs once in a sample. */
 LOOM_FN uint64_t plan_count_classes(struct loom_ctx *c, struct plan *p, struct plan_scratch *s)
 {
 	const uint32_t n = (uint32_t)c->ctl->initial_tasks, lanes = c->lanes;

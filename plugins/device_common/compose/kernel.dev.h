@@ -450,7 +450,7 @@ LOOM_FN uint32_t loom_gpu_await_order(struct loom_ctx *c, uint32_t last)
 {
 	uint32_t phase = last;
 	if (c->lane == 0 && c->worker == c->first) {
-		uint64_t order, began = 0, since = loom_clock_ns(c);
+		uint64_t order, since = loom_clock_ns(c);
 		/* Acquire: pairs with the release by which the host stores the order after it has set up the sample. */
 		while ((phase = (uint32_t)((order = loom_load_acquire_sys(&loom_gpu.words->order)) >> 32)) == last) {
 			/* The workers may leave only when all of them have reached the phase `last`. */
@@ -466,12 +466,9 @@ LOOM_FN uint32_t loom_gpu_await_order(struct loom_ctx *c, uint32_t last)
 		if (LOOM_PHASE_IS_GO(phase)) {
 			c->ctl->initial_tasks = (uint32_t)order;
 			c->ctl->sample = LOOM_PHASE_SAMPLE(phase);
-			began = loom_clock_ns(c);
+			loom_store_relaxed_sys(&loom_gpu.words->began_ns, loom_clock_ns(c));
 		}
 		loom_store_release_dev(&c->ctl->phase, phase);
-		/* The release above would wait for a store to host memory. loom_gpu_finish() releases this one. */
-		if (LOOM_PHASE_IS_GO(phase))
-			loom_store_relaxed_sys(&loom_gpu.words->began_ns, began);
 	} else if (c->lane == 0) {
 		while ((phase = loom_load_acquire_dev(&c->ctl->phase)) != last + 2 && phase != LOOM_PHASE_RETIRE)
 			loom_pause(c);

@@ -20,6 +20,7 @@ struct __attribute__((__may_alias__, aligned(16))) tile_eight {
 	uint32_t w[4];
 };
 
+/* Two such values. */
 struct __attribute__((__may_alias__, aligned(4))) tile_two {
 	uint32_t w;
 };
@@ -106,9 +107,9 @@ LOOM_FN float tile_exp2(float x)
 #define TILE_TERMS(bfloat) ((bfloat) ? 3u : 2u)
 #define TILE_AREAS 4u /* warps of a worker that have an area of scratchpad memory at a time, when they add up their sums */
 
-/* Copies into scratchpad memory that do not wait, each of 16 bytes. tile_copy() writes zeros if `some`
- * is 0. TILE_COPY_GROUP() ends a group of copies. After TILE_COPY_WAIT(n) all groups of this lane but the last n are complete;
- * other lanes see them after a barrier, too. A tile_near is an address in scratchpad memory. */
+/* Copies into scratchpad memory that do not wait, each of 16 bytes. tile_copy() writes zeros if `some` is 0. TILE_COPY_GROUP() ends a
+ * group of copies. After TILE_COPY_WAIT(n) all groups of this lane but the last n are complete; other lanes see them after a barrier,
+ * too. A tile_near is an address in scratchpad memory. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 typedef uint32_t tile_near;
 #define TILE_WARP_BARRIER()	__syncwarp()
@@ -134,9 +135,9 @@ LOOM_FN void tile_read(tile_near at, uint32_t *w)
 	asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(w[0]), "=r"(w[1]) : "r"(at) : "memory");
 }
 
-/* Loads four matrices of 8 x 8 elements from scratchpad memory. The rows of matrix m are the 16 bytes at the places that the lanes
- * from 8 m on name. Words of the result are as tile_multiply() takes them: lane l has row l / 4 of each matrix, and there the
- * columns from 2 (l % 4) on; with tile_transposed(), of each transposed matrix. */
+/* Loads four matrices of 8 x 8 elements from scratchpad memory. Matrix m has as rows the 16 bytes at the places that the lanes from
+ * 8 m on give. w[m] receives what tile_multiply() takes: lane l has row l / 4 of the matrix, and there the columns from 2 (l % 4) on.
+ * With tile_transposed(), it is the transposed matrix that has these rows and columns. */
 #define TILE_MATRICES(how)                                                                                             \
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4" how ".shared.b16 {%0, %1, %2, %3}, [%4];"                         \
 		     : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])                                                  \

@@ -447,52 +447,34 @@ LOOM_FN void experts_count(struct loom_ctx *c, struct experts *r, const struct e
 	loom_barrier_lanes(c);
 }
 
-#define EXPERTS_AT_ONCE 8u /* sums of a lane, whose loads do not wait for each other */
+#define EXPERTS_AT_ONCE 8u /* numbers of a lane whose loads do not wait for each other */
 
-/* Computes the outputs of the marked tokens of a block. No load is behind a condition, because a compiler would put a branch around
- * it, and each load would wait for the one before. A number without a sum reads this block's own results in place of its token's. */
-LOOM_FN void experts_sum(struct loom_ctx *c, struct experts *r, const struct experts_task *w)
+/* Computes the output of the token whose first slot is `slot`. No load of a result is behind a condition, because a compiler would put a
+ * branch around it, and each load would wait for the one before. */
+LOOM_FN void experts_sum(const struct loom_ctx *c, struct experts *r, uint32_t slot)
 {
-	const uint32_t *order = EXPERTS_AT(r, const uint32_t, order) + w->place, *sums = EXPERTS_AT(r, const uint32_t, sums) + w->place;
-	const uint32_t *places = EXPERTS_AT(r, const uint32_t, place), dim = r->dim, top = r->top, all = w->slots * dim;
-	const float *weights = EXPERTS_AT(r, const float, weight), *results = EXPERTS_AT(r, const float, result);
-	float *out = EXPERTS_AT(r, float, out);
+	const uint32_t *place = EXPERTS_AT(r, const uint32_t, place) + slot, dim = r->dim, top = r->top;
+	const float *weight = EXPERTS_AT(r, const float, weight) + slot, *result = EXPERTS_AT(r, const float, result);
+	float *out = EXPERTS_AT(r, float, out) + (uint64_t)(slot / top) * dim;
 	LOOM_NO_UNROLL
-	for (uint32_t first = c->lane; first < all; first += EXPERTS_AT_ONCE * c->lanes) {
-		uint32_t slot[EXPERTS_AT_ONCE], own[EXPERTS_AT_ONCE], d[EXPERTS_AT_ONCE], some[EXPERTS_AT_ONCE], any = 0;
+	for (uint32_t first = c->lane; first < dim; first += EXPERTS_AT_ONCE * c->lanes) {
+		uint32_t d[EXPERTS_AT_ONCE];
 		float sum[EXPERTS_AT_ONCE];
 		TILE_UNROLL
 		for (uint32_t n = 0; n < EXPERTS_AT_ONCE; n++) {
-			const uint32_t at = first + n * c->lanes < all ? first + n * c->lanes : first, i = at / dim;
-			some[n] = sums[i];
-			slot[n] = order[i] / top * top; /* the first one of the token */
-			own[n] = w->place + i;
-			d[n] = at % dim;
+			d[n] = first + n * c->lanes < dim ? first + n * c->lanes : first; /* beyond the end, the first number again */
 			sum[n] = 0;
 		}
-		TILE_UNROLL
-		for (uint32_t n = 0; n < EXPERTS_AT_ONCE; n++)
-			any |= some[n];
-		if (!any)
-			continue;
 		LOOM_NO_UNROLL
 		for (uint32_t k = 0; k < top; k++) {
-			uint32_t place[EXPERTS_AT_ONCE];
-			float weight[EXPERTS_AT_ONCE];
-			TILE_UNROLL
-			for (uint32_t n = 0; n < EXPERTS_AT_ONCE; n++) {
-				place[n] = places[slot[n] + k];
-				place[n] = some[n] ? place[n] : own[n];
-				weight[n] = weights[slot[n] + k];
-			}
+			const float by = weight[k], *of = result + (uint64_t)place[k] * dim;
 			TILE_UNROLL
 			for (uint32_t n = 0; n < EXPERTS_AT_ONCE; n++)
-				sum[n] += weight[n] * results[(uint64_t)place[n] * dim + d[n]];
+				sum[n] += by * of[d[n]];
 		}
 		TILE_UNROLL
 		for (uint32_t n = 0; n < EXPERTS_AT_ONCE; n++)
-			if (some[n] && (!n || first + n * c->lanes < all))
-				out[(uint64_t)(slot[n] / top) * dim + d[n]] = sum[n];
+			out[d[n]] = sum[n];
 	}
 }
 
@@ -525,7 +507,10 @@ LOOM_FN void workload_experts_tile(struct loom_ctx *c, const struct loom_task *t
 		return;
 	}
 	experts_count(c, r, &w);
-	experts_sum(c, r, &w);
+	LOOM_NO_UNROLL
+	for (uint32_t i = 0; i < w.slots; i++)
+		if (EXPERTS_AT(r, const uint32_t, sums)[w.place + i])
+			experts_sum(c, r, EXPERTS_AT(r, const uint32_t, order)[w.place + i] / r->top * r->top);
 }
 
 #endif
