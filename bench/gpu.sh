@@ -323,7 +323,7 @@ t_uneven() {
 		common="run.workload=ragged run.seed=1 workload.ragged.law=$law workload.ragged.sequences=64 workload.ragged.length=2048
 			workload.ragged.heads=32 workload.ragged.kv_heads=8 workload.ragged.dim=128 workload.ragged.checked=2 device.cuda.lanes=128"
 		shape=$common
-		for one in 'static 4096' 'plan 4096' 'counter 1024'; do
+		for one in 'static 4096' 'plan 4096' 'counter 2048'; do
 			own "${one% *}" scheduler.use="${one% *}" workload.ragged.chunk="${one#* }"
 			figure ragged_${law}_${one% *} bytes_per_s "${one% *}"
 		done
@@ -338,7 +338,7 @@ t_uneven() {
 		compare uneven-$law --metric seconds,bytes_per_s
 		[ $law != equal ] || continue
 		common=$shape
-		for one in 'plan 4096' 'counter 1024'; do
+		for one in 'plan 4096' 'counter 2048'; do
 			own "${one% *}" scheduler.use="${one% *}" workload.ragged.redraw=sample workload.ragged.chunk="${one#* }"
 		done
 		figure ragged_${law}_redrawn_plan_ns plan_ns plan

@@ -39,6 +39,7 @@
 #define EXPERTS_BLOCK  16
 #define EXPERTS_BFLOAT 1
 #define EXPERTS_AHEAD  6
+#define EXPERTS_FOLLOWS 0
 #ifdef __CUDA_ARCH__
 #define LOOM_REAL_GPU    1
 #define RAGGED_PRODUCTS  1
@@ -185,7 +186,7 @@ static void follow(const struct experts *r, std::vector<struct loom_task> *task)
 		const struct experts_task w = experts_task_of((struct experts *)r, &(*task)[i]);
 		for (uint32_t tile = 0; !w.row && tile < experts_tiles(r, 1); tile++) {
 			task->emplace_back();
-			experts_fill(r, w.expert, 1, tile, w.place, w.slots, w.block, &task->back());
+			experts_fill_tile(r, w.expert, 1, tile, w.place, w.slots, w.block, &task->back());
 		}
 	}
 }

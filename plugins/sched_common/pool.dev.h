@@ -3,9 +3,9 @@
  * out the initial set by counters. Device code; all lanes call the functions together, except where noted.
  *
  * The pool is an array. In each sample it is filled from slot 0 on, tasks are taken in the same order, and each slot is
- * used once. `tail` is the number of slots that were reserved, `head` the number of slots that were taken. The word
- * `ready` of a slot is set after the slot was written. When the array is used up, spawned tasks stay with the worker
- * that spawned them (own.dev.h). Each non-coherent device has a pool of its own.
+ * used once. `tail` is the number of slots that were reserved, and larger if workers found no room; `head` is the number
+ * of slots that were taken. The word `ready` of a slot is set after the slot was written. When the array is used up,
+ * spawned tasks stay with the worker that spawned them (own.dev.h). Each non-coherent device has a pool of its own.
  *
  * `open` is a semaphore: the number of written slots that no worker has claimed. A worker claims a slot by a subtraction
  * from `open`, and an addition to `head` says which slot. So takers never compare and swap, which on a GPU lets one
@@ -60,8 +60,7 @@ LOOM_FN int sched_pool_put(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct sched_pool *p = sched_pool(c);
 	uint64_t at = p->room;
-	/* The load prevents that `tail` grows without limit. */
-	if (c->lane == 0 && loom_load_relaxed_sys(&p->tail) < p->room)
+	if (c->lane == 0)
 		at = loom_fetch_add_relaxed_sys(&p->tail, (uint64_t)1);
 	at = loom_from_lane0(c, at);
 	if (at >= p->room)
@@ -112,7 +111,8 @@ LOOM_FN uint64_t sched_pool_claim(struct loom_ctx *c, struct sched_pool *p)
 }
 
 /* Takes a task. Returns 1 if it got a task. *idle: 1 if this worker has reported idle. The function sets *idle to 0
- * when it calls busy(), even if another worker takes the task first. */
+ * when it calls busy(), even if another worker takes the task first. The look at `open` comes first: if many workers subtracted and
+ * added at the same time without one, `open` would stay below 1, and none would get a task. */
 LOOM_FN int sched_pool_take(struct loom_ctx *c, int *idle, struct loom_task *task)
 {
 	struct sched_pool *p = sched_pool(c);

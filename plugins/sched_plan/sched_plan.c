@@ -103,7 +103,7 @@ static int sched_plan_need(void *self, const struct loom_layout *layout, struct 
 {
 	const struct sched_plan *s = self;
 	const int apart = sched_noncoherent(layout);
-	uint64_t arrays = 2 * sizeof(uint32_t) * layout->initial_tasks, scratch = 0;
+	uint64_t arrays = PLAN_ARRAYS_BYTES(layout->initial_tasks), scratch = 0;
 	if (sched_has(layout, 0) && sched_has(layout, 1))
 		return LOOM_FAIL(s->own.host, err, LOOM_ENOTSUP,
 				 "sched_plan: a CPU and a GPU take different times for the same task, which a cost "
@@ -115,7 +115,7 @@ static int sched_plan_need(void *self, const struct loom_layout *layout, struct 
 				 "sched_plan: costs = declared, but the workload declares none: set costs = measured");
 	need->global = sched_pool_global_bytes(s->own.o, layout) + (apart ? sizeof(struct plan) : gap_of(layout)) + arrays;
 	need->device = sched_pool_device_bytes(s->own.o, layout) + (apart ? gap_of(layout) : 0) +
-		       (is_measured(s, layout) ? arrays / 2 : 0);
+		       (is_measured(s, layout) ? sizeof(uint32_t) * layout->initial_tasks : 0);
 	sched_own_need(s->own.o, layout, sizeof(struct plan_block), need);
 	for (uint32_t d = 0; d < layout->devices; d++)
 		if (!PLAN_SCRATCH_FITS(layout->device[d].lanes, s->own.o->local_queue))

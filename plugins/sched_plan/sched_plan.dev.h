@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sched_plan: a worker first runs the initial tasks of its list, then steals. Device code.
  *
- * The lists are made on the device at the start of each sample, because costs may be known only there. The lanes of worker 0 sort
- * the tasks into classes of falling cost, by counting, and all workers wait. Then the tasks are dealt. A task that costs more than
- * an equal share of all tasks that are not more expensive has a list for itself. The other tasks go to the other lists in turn,
- * forwards and backwards, so the longest tasks begin first and the sums of the lists are about equal. The place of each task of a
- * list follows from its number, so the plan is one array and four numbers (struct plan_shape). With many tasks per worker, or
- * equal costs, lists are contiguous shares of the initial set, and nothing is sorted. When sorted, tasks of cost 0 are not run.
+ * The lists are made on the device at the start of each sample, because costs may be known only there. The first workers store the
+ * costs, each lane that of one task, if there are enough. The lanes of worker 0 sort the tasks into classes of falling cost, by
+ * counting, and all workers wait. Then the tasks are dealt. A task that costs more than an equal share of all tasks that are not more
+ * expensive has a list for itself. The other tasks go to the other lists in turn, forwards and backwards, so the longest tasks begin
+ * first and the sums of the lists are about equal. The place of each task of a list follows from its number, so the plan is one array
+ * and four numbers (struct plan_shape). With many tasks per worker, or equal costs, lists are contiguous shares of the initial set, and
+ * nothing is sorted. When sorted, tasks of cost 0 are not run.
  *
  * A worker takes tasks from its own list by additions to the list's word `next`: an eighth of the remaining tasks at a time, and
  * single tasks at the end. It computes this number from the end of its last tasks, so it does not load `next` before the
@@ -57,15 +58,17 @@ struct plan_block {
 	uint64_t pad[6]; /* the slots of the overflow list begin at a multiple of 64 bytes */
 };
 
-/* The plan, in the block for the stack. `cost` and then `order`, arrays of uint32_t with an element for each initial task, are at
- * `arrays_at` bytes from this struct. `order` has the tasks in the order of falling cost. */
+/* The plan, in the block for the stack. At `arrays_at` bytes from this struct are three arrays with an element for each initial task:
+ * `cost` and `order`, of uint32_t, and `class`, of uint8_t and in whole words of 8. `order` has the tasks in the order of falling
+ * cost. */
 struct plan {
 	struct plan_shape shape;
 	uint32_t ready;	 /* 1: the plan is made */
 	uint32_t source; /* constant: enum plan_source */
 	uint64_t arrays_at; /* constant */
 	uint64_t plan_ns; /* time that the plan took */
-	uint64_t pad;
+	uint32_t stored; /* number of workers that have stored the costs of their tasks */
+	uint32_t pad;
 };
 
 /* ---- the set of lists that may have tasks ----------------------------------------------------- */
@@ -138,6 +141,8 @@ LOOM_FN struct plan_shape *plan_shape(const struct loom_ctx *c)
 #endif
 }
 
+#define PLAN_ARRAYS_BYTES(tasks) (8 * (uint64_t)(tasks) + (((uint64_t)(tasks) + 7) & ~7ull))
+
 LOOM_FN uint32_t *plan_cost_of(struct plan *p)
 {
 	return (uint32_t *)((char *)p + p->arrays_at);
@@ -195,43 +200,59 @@ struct plan_scratch {
 #define PLAN_SCRATCH_BYTES(lanes)	  (PLAN_CLASSES * 4 + 8ull * (lanes))
 #define PLAN_SCRATCH_FITS(lanes, queue) (PLAN_SCRATCH_BYTES(lanes) <= (queue) * sizeof(struct loom_task))
 
-/* Counts the tasks of each class, and stores all costs. Returns the classes of the lane's first eight tasks, a byte for each; 0 for a
- * task of cost 0. The next task is loaded ahead. Loops are not unrolled, because this code runs once in a sample. */
-LOOM_FN uint64_t plan_count_classes(struct loom_ctx *c, struct plan *p, struct plan_scratch *s)
+/* Returns how many workers store costs: so many that each lane has one task, if the first device has them. Workers of one lane do
+ * not: on a CPU they may sleep, and worker 0 would wait until they are awake. */
+LOOM_FN uint32_t plan_makers(const struct loom_ctx *c)
 {
-	const uint32_t n = (uint32_t)c->ctl->initial_tasks, lanes = c->lanes;
-	uint32_t *costs = plan_cost_of(p), shift = 0;
-	uint64_t classes = 0;
-	struct loom_task task, next;
-	LOOM_NO_UNROLL
-	for (uint32_t i = c->lane; i < PLAN_CLASSES; i += lanes)
-		s->class_at[i] = 0;
-	loom_barrier_lanes(c);
-	if (c->lane < n)
-		next = c->initial[c->lane];
-	LOOM_NO_UNROLL
-	for (uint32_t i = c->lane; i < n; i += lanes) {
-		task = next;
-		next = c->initial[i + lanes < n ? i + lanes : i];
-		uint64_t cost = p->source == PLAN_ARRAY ? costs[i] : plan_declared(c, &task);
-		cost = cost < PLAN_COST_MOST ? cost : PLAN_COST_MOST;
-		costs[i] = (uint32_t)cost;
-		if (cost) {
-			uint32_t of = plan_class((uint32_t)cost);
-			plan_add(c, &s->class_at[of], 1);
-			classes |= shift < 64 ? (uint64_t)of << shift : 0;
-		}
-		shift += 8;
-	}
-	loom_barrier_lanes(c);
-	return classes;
+	uint32_t enough = 1 + (uint32_t)c->ctl->initial_tasks / c->lanes;
+	if (c->lanes == 1)
+		return 1;
+	return enough < c->count ? enough : c->count;
 }
 
-#ifdef LOOM_DEVICE_COMPILE
-#define PLAN_UNROLL _Pragma("unroll 8") /* a compiler unrolls a loop over all lanes, which takes too many registers */
-#else
-#define PLAN_UNROLL
-#endif
+/* Stores the costs and classes of this worker's tasks. */
+LOOM_FN void plan_store_costs(struct loom_ctx *c, struct plan *p)
+{
+	const uint32_t n = (uint32_t)c->ctl->initial_tasks;
+	uint32_t *costs = plan_cost_of(p);
+	uint8_t *classes = (uint8_t *)(costs + 2ull * n);
+	LOOM_NO_UNROLL
+	for (uint32_t i = c->worker * c->lanes + c->lane; i < n; i += plan_makers(c) * c->lanes) {
+		uint64_t cost = p->source == PLAN_ARRAY ? costs[i] : plan_declared(c, &c->initial[i]);
+		cost = cost < PLAN_COST_MOST ? cost : PLAN_COST_MOST;
+		costs[i] = (uint32_t)cost;
+		classes[i] = (uint8_t)(cost ? plan_class((uint32_t)cost) : 0);
+	}
+	loom_stream(c, (uint64_t)n / plan_makers(c) * sizeof(struct loom_task));
+	loom_barrier_lanes(c);
+	/* Release: pairs with the acquire in plan_make(), after which worker 0 reads the classes. */
+	if (c->lane == 0)
+		LOOM_JOB(loom_fetch_add_release)(&p->stored, 1u);
+}
+
+/* Adds the numbers of tasks to their classes. With `order`, classes have places, to which the tasks are written. A lane reads the
+ * classes of eight tasks by one load, and adds once if they are the same, because additions to a word wait for each other. Loops are
+ * not unrolled, because this code runs once in a sample, and a GPU takes longer to load it than to run it. */
+LOOM_FN void plan_sort(struct loom_ctx *c, struct plan *p, struct plan_scratch *s, uint32_t *order)
+{
+	const uint32_t n = (uint32_t)c->ctl->initial_tasks;
+	const uint64_t *classes = (const uint64_t *)(plan_cost_of(p) + 2ull * n);
+	LOOM_NO_UNROLL
+	for (uint32_t eight = c->lane; 8 * eight < n; eight += c->lanes) {
+		uint64_t left = classes[eight];
+		const uint32_t all = 8 * eight + 8 <= n && left == (left & 255) * 0x0101010101010101ull; /* have the same class */
+		LOOM_NO_UNROLL
+		for (uint32_t i = 8 * eight, some = all ? 8 : 1; i < n && left; i += some, left = all ? 0 : left >> 8) {
+			if (!(left & 255))
+				continue;
+			uint32_t place = plan_add(c, &s->class_at[left & 255], some);
+			LOOM_NO_UNROLL
+			for (uint32_t k = 0; order && k < some; k++)
+				order[place + k] = i + k;
+		}
+	}
+	loom_barrier_lanes(c);
+}
 
 /* Returns a cost in the middle of a class. */
 LOOM_FN float plan_cost_in(uint32_t number)
@@ -241,6 +262,9 @@ LOOM_FN float plan_cost_in(uint32_t number)
 	return x.number;
 }
 
+/* Lanes add up the sums of their group, and then those of the groups. */
+#define PLAN_GROUP 16u
+
 /* Replaces the number of tasks of each class by the place at which the class begins, and finds the shape. A class has its own
  * lists if one of its tasks costs more than an equal share of what this class and the next ones cost, among the lists that are
  * left. Then the same holds for each class before it. */
@@ -248,6 +272,7 @@ LOOM_FN void plan_place_classes(struct loom_ctx *c, struct plan *p, struct plan_
 {
 	const uint32_t each = (PLAN_CLASSES + c->lanes - 1) / c->lanes, first = c->lane * each;
 	const uint32_t end = first + each < PLAN_CLASSES ? first + each : PLAN_CLASSES;
+	const uint32_t group = c->lane / PLAN_GROUP * PLAN_GROUP, last = c->lanes - 1;
 	uint32_t tasks = 0, all = 0, solo = 0;
 	float cost = 0, left = 0;
 	struct plan_sum *sum = (struct plan_sum *)(s + 1);
@@ -259,15 +284,27 @@ LOOM_FN void plan_place_classes(struct loom_ctx *c, struct plan *p, struct plan_
 	sum[c->lane].tasks = tasks;
 	sum[c->lane].cost = cost;
 	loom_barrier_lanes(c);
-	tasks = 0;
-	PLAN_UNROLL
-	for (uint32_t i = 0; i < c->lanes; i++) {
-		if (i < c->lane)
-			tasks += sum[i].tasks;
-		else
-			left += sum[i].cost;
-		all += sum[i].tasks;
+	struct plan_sum before = {0, 0};
+	LOOM_NO_UNROLL
+	for (uint32_t i = group; i < c->lane; i++) {
+		before.tasks += sum[i].tasks;
+		before.cost += sum[i].cost;
 	}
+	if (c->lane == last || c->lane - group == PLAN_GROUP - 1) { /* only this lane reads its sum */
+		sum[c->lane].tasks += before.tasks;
+		sum[c->lane].cost += before.cost;
+	}
+	loom_barrier_lanes(c);
+	LOOM_NO_UNROLL
+	for (uint32_t i = 0; i <= last; i += PLAN_GROUP) {
+		const struct plan_sum of = sum[last - i < PLAN_GROUP ? last : i + PLAN_GROUP - 1];
+		before.tasks += i < group ? of.tasks : 0;
+		before.cost += i < group ? of.cost : 0;
+		all += of.tasks;
+		left += of.cost;
+	}
+	tasks = before.tasks;
+	left -= before.cost;
 	LOOM_NO_UNROLL
 	for (uint32_t i = first ? first : 1; i < end; i++) {
 		uint32_t n = s->class_at[i];
@@ -290,24 +327,28 @@ LOOM_FN void plan_place_classes(struct loom_ctx *c, struct plan *p, struct plan_
 	p->shape.sorted = 1;
 }
 
-/* Called by worker 0. Returns 0. */
+/* Called by the workers that store costs. Returns 0. */
 LOOM_FN int plan_make(struct loom_ctx *c)
 {
 	struct plan *p = plan_of(c);
 	struct plan_scratch *s = PLAN_SCRATCH_FITS(c->lanes, sched_mask(c) + 1) ? (struct plan_scratch *)sched_ring(c)
 										: (struct plan_scratch *)(plan_shape(c) + 1);
-	uint32_t n = (uint32_t)c->ctl->initial_tasks, *cost = plan_cost_of(p), *order = cost + n, shift = 0;
-	uint64_t begin = loom_clock_ns(c), classes = plan_count_classes(c, p, s);
-	plan_place_classes(c, p, s);
+	const uint32_t n = (uint32_t)c->ctl->initial_tasks;
+	uint64_t begin = loom_clock_ns(c);
+	plan_store_costs(c, p);
+	if (c->worker)
+		return 0;
 	LOOM_NO_UNROLL
-	for (uint32_t i = c->lane; i < n; i += c->lanes) {
-		uint32_t of = shift < 64 ? (classes >> shift) & 255 : cost[i] ? plan_class(cost[i]) : 0;
-		if (of)
-			order[plan_add(c, &s->class_at[of], 1)] = i;
-		shift += 8;
-	}
-	loom_stream(c, (uint64_t)n * (sizeof(struct loom_task) + 16));
+	for (uint32_t i = c->lane; i < PLAN_CLASSES; i += c->lanes)
+		s->class_at[i] = 0;
+	LOOM_NO_UNROLL
+	while (c->lane == 0 && LOOM_JOB(loom_load_acquire)(&p->stored) < plan_makers(c) && !loom_stopped(c))
+		loom_pause(c);
 	loom_barrier_lanes(c);
+	plan_sort(c, p, s, (uint32_t *)NULL);
+	plan_place_classes(c, p, s);
+	plan_sort(c, p, s, plan_cost_of(p) + n);
+	loom_stream(c, (uint64_t)n * 16);
 	if (c->lane == 0) {
 		p->plan_ns = loom_clock_ns(c) - begin;
 		/* Release: pairs with the acquire in plan_begin(), after which all workers read the plan. */
@@ -322,7 +363,7 @@ LOOM_FN void plan_begin(struct loom_ctx *c)
 	struct plan *p = plan_of(c);
 	const uint64_t n = c->ctl->initial_tasks;
 	const int sorted = p->source != PLAN_EQUAL && c->workers > 1 && n <= PLAN_MOST && n < (uint64_t)PLAN_FINE * c->workers;
-	if (sorted && c->worker == 0)
+	if (sorted && c->first == 0 && c->worker < plan_makers(c))
 		LOOM_OUTLINED_COLLECTIVE(plan_make, c);
 	if (c->lane == 0) {
 		struct plan_shape *shape = plan_shape(c);

@@ -7,6 +7,8 @@
 #include <gpuloom/workload.h>
 #include <string.h>
 
+#include "lib/align.h"
+
 /* The first member of a workload's instance. Then workload_destroy() suits most workloads. */
 struct workload {
 	const struct loom_host *host;
@@ -40,6 +42,15 @@ static inline uint32_t workload_ranks(const struct loom_host *host)
 static inline uint32_t workload_rank(const struct loom_host *host)
 {
 	return workload_ranks(host) > 1 ? host->rank : 0;
+}
+
+/* Returns the offset of an array in a block, from `*at` on, and sets *at to the end of the array. The block begins at such an offset of
+ * the memory, too. Large arrays begin a page, because a GPU reads them faster if a row does not begin in the middle of a line. */
+static inline uint64_t workload_place(uint64_t *at, uint64_t bytes)
+{
+	uint64_t from = loom__align(*at, bytes < 64 << 10 ? 64 : 4096);
+	*at = from + bytes;
+	return from;
 }
 
 /* create() of workloads without state. */

@@ -154,7 +154,7 @@ static struct dispatch head_of(struct dispatch_job *job, const struct loom_layou
 			     .rounds = o->rounds};
 	uint64_t at = sizeof(d), places = (uint64_t)d.ranks * d.most, row = o->dim * 2ull;
 	d.note_bytes = loom__align(sizeof(struct dispatch_note) + d.top * sizeof(struct dispatch_share), 64);
-#define PLACE(what, size) (d.what##_at = at, at = loom__align(at + (size), 64))
+#define PLACE(what, size) (d.what##_at = workload_place(&at, size))
 	PLACE(base, d.ranks * 8);
 	PLACE(meet, d.ranks * layout->workers * 8ull);
 	PLACE(choice, (uint64_t)d.most * d.top * 4);

@@ -217,7 +217,7 @@ static struct experts head_of(const struct experts_job *job, const struct loom_l
 		r.rows2 /= 2;
 	uint64_t at = sizeof(r) + layout->devices * sizeof(struct loom_onebit_lock), slots = (uint64_t)o->tokens * o->top,
 		 blocks = pieces_room(slots, o->experts, o->block);
-#define PLACE(what, size) (r.what##_at = at, at = loom__align(at + (size), 64))
+#define PLACE(what, size) (r.what##_at = workload_place(&at, size))
 	PLACE(first_slot, (o->experts + 1) * 4ull);
 	PLACE(order, slots * 4);
 	PLACE(weight, slots * 4);
@@ -323,13 +323,13 @@ static int experts_tasks(void *self, const struct loom_layout *layout, const str
 	route(job, layout, 0);
 	for (uint32_t b = 0; o->redraw && b < pieces_room((uint64_t)o->tokens * o->top, o->experts, o->block); b++)
 		for (uint32_t t = 0; t < tiles; t++)
-			experts_fill(r, 0, 0, t, 0, 0, b, tasks++);
+			experts_fill_tile(r, 0, 0, t, 0, 0, b, tasks++);
 	/* The blocks of an expert follow each other tile by tile, so that they share the weights of a tile in a cache. */
 	for (uint32_t e = 0; !o->redraw && e < o->experts; place += job->count[e++])
 		for (uint32_t t = 0; t < tiles; t++)
 			for (uint32_t b = 0; b < blocks_of(job, e); b++) {
 				uint32_t at = b * o->block, left = job->count[e] - at;
-				experts_fill(r, e, 0, t, place + at, left < o->block ? left : o->block, place / o->block + e + b, tasks++);
+				experts_fill_tile(r, e, 0, t, place + at, left < o->block ? left : o->block, place / o->block + e + b, tasks++);
 			}
 	return 0;
 }

@@ -4,8 +4,9 @@
  * Each token chooses `top` experts. Each choice is a slot. Slots are sorted by expert. An expert computes, for each
  * of its slots, hidden = silu(first * x) and result = second * hidden. A token's output is the weighted sum of its
  * results. A task is a tile of rows of one of the two products, for a block of slots of one expert. The task that
- * ends the first product of a block spawns the tiles of the second product. The task that ends the second product
- * counts down the tokens of the block, and sums those that are complete.
+ * ends the first product of a block goes on with the second: it spawns tasks for halves of the rows, which spawn
+ * further ones. The task that ends the second product counts down the tokens of the block, and sums those that are
+ * complete.
  *
  * The weights of a tile are read once. Where warps multiply matrices, the lanes of a warp share rows and slots. Elsewhere a
  * lane has whole rows. */
@@ -118,15 +119,23 @@ LOOM_FN struct experts_task experts_task_of(struct experts *r, const struct loom
 	return w;
 }
 
-LOOM_FN void experts_fill(const struct experts *r, uint32_t expert, uint32_t second, uint32_t tile, uint32_t place,
-			  uint32_t slots, uint32_t block, struct loom_task *t)
+/* Fills in the task for these rows. */
+LOOM_FN void experts_fill(uint32_t expert, uint32_t second, uint32_t row, uint32_t rows, uint32_t place, uint32_t slots, uint32_t block,
+			  struct loom_task *t)
 {
-	const uint32_t outer = second ? r->dim : r->hidden, rows = second ? r->rows2 : r->rows, row = tile * rows;
 	workload_task(t, 0);
 	t->param[0] = expert | (uint64_t)second << 32;
-	t->param[1] = row | (uint64_t)(outer - row < rows ? outer - row : rows) << 32;
+	t->param[1] = row | (uint64_t)rows << 32;
 	t->param[2] = place | (uint64_t)slots << 32;
 	t->param[3] = block;
+}
+
+/* The same for a tile, by its number. */
+LOOM_FN void experts_fill_tile(const struct experts *r, uint32_t expert, uint32_t second, uint32_t tile, uint32_t place, uint32_t slots,
+			       uint32_t block, struct loom_task *t)
+{
+	const uint32_t outer = second ? r->dim : r->hidden, rows = second ? r->rows2 : r->rows, row = tile * rows;
+	experts_fill(expert, second, row, outer - row < rows ? outer - row : rows, place, slots, block, t);
 }
 
 /* Returns the cost of a task. The unit is the time to multiply a row of weights by one slot. Each row is also read
@@ -390,13 +399,13 @@ LOOM_FN int experts_multiply_task(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct experts *r = experts_of(c);
 	struct experts_task w = experts_task_of(r, t);
-	const uint32_t most = EXPERTS_ROWS, rows = w.rows;
+	const uint32_t most = EXPERTS_ROWS, end = w.row + w.rows;
+	const uint16_t *matrix = w.weights - experts_at(EXPERTS_GROUP, w.inner, w.row, 0);
 	LOOM_NO_UNROLL
-	for (uint32_t done = 0; done < rows; done += most) {
-		w.rows = rows - done < most ? rows - done : most;
+	for (; w.row < end; w.row += most) {
+		w.rows = end - w.row < most ? end - w.row : most;
+		w.weights = matrix + experts_at(EXPERTS_GROUP, w.inner, w.row, 0);
 		experts_multiply_tile(c, r, &w);
-		w.row += most;
-		w.weights += experts_at(EXPERTS_GROUP, w.inner, most, 0);
 	}
 	return 0;
 }
@@ -478,33 +487,66 @@ LOOM_FN void experts_sum(const struct loom_ctx *c, struct experts *r, uint32_t s
 	}
 }
 
-/* Computes a tile. Parameters 0 to 2 have two values each, in the lower and the upper half. param[0]: the expert; 1
- * in the second product. param[1]: the first row; the number of rows. param[2]: the first place; the number of slots.
- * param[3]: the block. If there are 0 slots, the task finds its expert and places by the block. */
-LOOM_FN void workload_experts_tile(struct loom_ctx *c, const struct loom_task *t)
+/* 1: the worker that ends the first product of a block also begins the second. A program whose list has the tasks of the second
+ * defines it as 0. */
+#ifndef EXPERTS_FOLLOWS
+#define EXPERTS_FOLLOWS 1
+#endif
+
+/* Shortens a task of the second product to its first tile, and spawns tasks for the rest: halves, which are divided again by the workers
+ * that run them. So no worker spawns all tiles of a block, one after the other. Returns 0, or the error of a spawn. */
+LOOM_FN int experts_divide(struct loom_ctx *c, const struct experts *r, struct loom_task *t)
 {
-	struct experts *r = experts_of(c);
-	struct experts_task w = experts_task_of(r, t);
-	if (!w.slots)
-		return;
+	const struct experts_task w = experts_task_of((struct experts *)r, t);
+	struct loom_task rest;
+	uint32_t tiles = (w.rows + r->rows2 - 1) / r->rows2, rows = w.rows;
+	LOOM_NO_UNROLL
+	for (; tiles > 1; tiles /= 2) {
+		const uint32_t keep = tiles / 2 * r->rows2;
+		experts_fill(w.expert, 1, w.row + keep, rows - keep, w.place, w.slots, w.block, &rest);
+		int rc = LOOM_CALL(sched, spawn, c, &rest);
+		if (rc)
+			return rc;
+		rows = keep;
+	}
+	t->param[1] = w.row | (uint64_t)rows << 32;
+	return 0;
+}
+
+/* Computes the rows of a task. Returns 1 if they were the last ones of a product of a block. */
+LOOM_FN int experts_product(struct loom_ctx *c, struct experts *r, const struct loom_task *t)
+{
+	const struct experts_task w = experts_task_of(r, t);
 #if EXPERTS_PRODUCTS
 	LOOM_OUTLINED_COLLECTIVE(experts_multiply_task, c, t);
 #else
 	experts_multiply(c, r, &w);
 #endif
 	loom_stream(c, (uint64_t)w.rows * w.inner * 2);
-	if (!experts_last(c, r, EXPERTS_AT(r, uint64_t, pending) + 2ull * w.block + w.second))
+	return experts_last(c, r, EXPERTS_AT(r, uint64_t, pending) + 2ull * w.block + w.second);
+}
+
+/* Computes rows of a product. Parameters 0 to 2 have two values each, in the lower and the upper half. param[0]: the expert; 1
+ * in the second product. param[1]: the first row; the number of rows. param[2]: the first place; the number of slots.
+ * param[3]: the block. If there are 0 slots, the task finds its expert and places by the block. */
+LOOM_FN void workload_experts_tile(struct loom_ctx *c, const struct loom_task *task)
+{
+	struct experts *r = experts_of(c);
+	struct loom_task t = *task;
+	struct experts_task w = experts_task_of(r, &t);
+	if (!w.slots)
 		return;
-	if (!w.second) {
-		struct loom_task next;
-		uint32_t tiles = experts_tiles(r, 1);
-		LOOM_NO_UNROLL
-		for (uint32_t tile = 0; tile < tiles; tile++) {
-			experts_fill(r, w.expert, 1, tile, w.place, w.slots, w.block, &next);
-			if (LOOM_CALL(sched, spawn, c, &next))
-				return;
-		}
-		return;
+	LOOM_NO_UNROLL
+	for (;;) {
+		if (t.param[0] >> 32 && experts_divide(c, r, &t))
+			return;
+		if (!experts_product(c, r, &t))
+			return;
+		if (t.param[0] >> 32)
+			break;
+		if (!EXPERTS_FOLLOWS)
+			return;
+		experts_fill(w.expert, 1, 0, r->dim, w.place, w.slots, w.block, &t);
 	}
 	experts_count(c, r, &w);
 	LOOM_NO_UNROLL

@@ -126,7 +126,7 @@ static struct makespan head_of(const struct makespan_job *job, const struct loom
 	struct makespan m = {.tasks = c->tasks,
 			     .noncoherent = LOOM_HAS(layout, noncoherent) && layout->noncoherent && layout->devices > 1};
 	uint64_t at = sizeof(m) + layout->devices * sizeof(struct loom_onebit_lock);
-#define PLACE(what, size) (m.what##_at = at, at = loom__align(at + (size), 64))
+#define PLACE(what, size) (m.what##_at = workload_place(&at, size))
 	PLACE(cost, c->tasks * 8);
 	PLACE(first_after, (c->tasks + 1) * 8);
 	PLACE(after, c->first_after[c->tasks] * 4);

@@ -254,7 +254,7 @@ static struct ragged head_of(struct ragged_job *job, const struct loom_layout *l
 			   .noncoherent = LOOM_HAS(layout, noncoherent) && layout->noncoherent && layout->devices > 1,
 			   .scale = (float)(1.4426950408889634 / sqrt(o->dim))};
 	uint64_t at = sizeof(r) + layout->devices * sizeof(struct loom_onebit_lock), n = job->n;
-#define PLACE(what, size) (r.what##_at = at, at = loom__align(at + (size), 64))
+#define PLACE(what, size) (r.what##_at = workload_place(&at, size))
 	PLACE(start, (n + 1) * 4);
 	PLACE(table, pages_of(job) * 4);
 	PLACE(pages, pages_of(job) * o->kv_heads * 2 * o->page * o->dim * 2);
