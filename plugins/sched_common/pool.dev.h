@@ -111,8 +111,8 @@ LOOM_FN uint64_t sched_pool_claim(struct loom_ctx *c, struct sched_pool *p)
 }
 
 /* Takes a task. Returns 1 if it got a task. *idle: 1 if this worker has reported idle. The function sets *idle to 0
- * when it calls busy(), even if another worker takes the task first. The look at `open` comes first: if many workers subtracted and
- * added at the same time without one, `open` would stay below 1, and none would get a task. */
+ * when it calls busy(), even if another worker takes the task first. The load of `open` comes first: if many workers subtracted and
+ * added at the same time without it, `open` would stay below 1, and none would get a task. */
 LOOM_FN int sched_pool_take(struct loom_ctx *c, int *idle, struct loom_task *task)
 {
 	struct sched_pool *p = sched_pool(c);

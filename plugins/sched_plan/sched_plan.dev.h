@@ -200,13 +200,10 @@ struct plan_scratch {
 #define PLAN_SCRATCH_BYTES(lanes)	  (PLAN_CLASSES * 4 + 8ull * (lanes))
 #define PLAN_SCRATCH_FITS(lanes, queue) (PLAN_SCRATCH_BYTES(lanes) <= (queue) * sizeof(struct loom_task))
 
-/* Returns how many workers store costs: so many that each lane has one task, if the first device has them. Workers of one lane do
- * not: on a CPU they may sleep, and worker 0 would wait until they are awake. */
+/* Returns how many workers store costs: so many that each lane has one task, if the first device has them. */
 LOOM_FN uint32_t plan_makers(const struct loom_ctx *c)
 {
 	uint32_t enough = 1 + (uint32_t)c->ctl->initial_tasks / c->lanes;
-	if (c->lanes == 1)
-		return 1;
 	return enough < c->count ? enough : c->count;
 }
 

@@ -119,7 +119,6 @@ LOOM_FN struct experts_task experts_task_of(struct experts *r, const struct loom
 	return w;
 }
 
-/* Fills in the task for these rows. */
 LOOM_FN void experts_fill(uint32_t expert, uint32_t second, uint32_t row, uint32_t rows, uint32_t place, uint32_t slots, uint32_t block,
 			  struct loom_task *t)
 {
