@@ -35,6 +35,8 @@ spoil 'a taker claims although it found no slot' pools pool.dev.h sched_pool_cla
 spoil 'a taker stores where it must add' pools sched_plan.dev.h plan_take \
 	'loom_fetch_add_relaxed_sys(&b->next, n)' '(loom_store_relaxed_sys(&b->next, taken + n), taken)'
 spoil 'a worker does not wait for the plan' pools sched_plan.dev.h plan_begin '!LOOM_JOB(loom_load_acquire)(&p->ready)' '0'
+spoil 'worker 0 does not wait for the costs' pools sched_plan.dev.h plan_make \
+	'LOOM_JOB(loom_load_acquire)(&p->stored) < plan_makers(c)' '0'
 spoil 'a list ends with its last whole round' pools sched_plan.dev.h plan_length 's->full + (turn < s->rest)' 's->full'
 program=test_races_gpu
 spoil 'the arriver before the last one releases' shipped counter.dev.h barrier_signal \
