@@ -205,7 +205,7 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block)
 #define EXPERTS_BFLOAT_OF(r) ((void)(r), (uint32_t)EXPERTS_BFLOAT)
 #else /* a test runs tasks of any size */
 #define EXPERTS_BFLOAT_OF(r) ((r)->bfloat)
-#define EXPERTS_ROWS   EXPERTS_ROWS_MOST
+#define EXPERTS_ROWS   (EXPERTS_ROWS_MOST / 2) /* as with blocks of more than 16 */
 #define EXPERTS_BLOCK  EXPERTS_BLOCK_MAX
 #define EXPERTS_AHEAD  EXPERTS_AHEAD_OF(EXPERTS_ROWS, 4u)
 #endif
