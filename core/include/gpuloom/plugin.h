@@ -417,7 +417,7 @@ struct loom_need_reset {
 };
 
 /* The memory that a policy needs, in bytes. The core allocates it through the transport, zeroed and aligned to 64
- * bytes. */
+ * bytes; a block of 64 KiB or more to 4,096. */
 struct loom_need {
 	size_t size;
 	uint64_t global; /* bytes of the block for the stack */
