@@ -20,10 +20,81 @@ fi
 fake=$B/tests/cuda
 [ -e "$fake/libcuda.so.1" ] || { fail "no $fake/libcuda.so.1"; finish; }
 export LD_LIBRARY_PATH="$fake"
+
+# The sync plug-in needs one warp of each block for its monitor.
+waits() { # arguments: STATUS PATTERN [ARGUMENTS]
+	export FAKE_GPU=none
+	status=$1 wanted=$2
+	shift 2
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0 \
+		--set device.cuda.workers=4 --set run.workload=stn --set sync.use=warp "$@"
+}
+# crossing SYNC WORKLOAD STATUS PATTERN ARGUMENTS...: CPU and GPU wait for each other.
+crossing() {
+	sync=$1 workload=$2 status=$3 wanted=$4
+	shift 4
+	FAKE_GPU=none expect "$status" "$wanted" "$G" run conf/wic.ini --samples 2 --set device.cpu.workers=4 \
+		--set device.cuda.workers=4 --set transport.use=p2p --set run.workload=$workload --set sync.use=$sync \
+		--set workload.resume.of=4 \
+		--set workload.resume.waiters=2 --set workload.resume.computing=1 --set workload.resume.work=10 \
+		--set workload.resume.iterations=60 --set workload.resume.size=300 "$@"
+}
+crossings() {
+	for sync in warp futex wic; do
+		crossing $sync resume 0 verified --set run.devices='cpu:0 cuda:0'
+		crossing $sync pattern 0 verified --set run.devices='cuda:0 cpu:0' \
+			--set workload.pattern.model=alternating
+		crossing $sync pattern 124 'no end after 0.3 s' --set run.devices='cpu:0 cuda:0' \
+			--set run.timeout=300ms \
+			--set workload.exchange.tp=400000
+	done
+	# Two coherent GPUs: flags and items are in the memory of the consumers' GPU.
+	for size in 1 300; do
+		crossing warp resume 0 verified --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0 \
+			--set workload.resume.size=$size
+	done
+	crossing warp gem 0 '^  overlap ' --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0
+	crossing warp pattern 124 'no end after 0.3 s' --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0 \
+		--set run.timeout=300ms --set workload.exchange.tp=400000
+	for sync in futex wic; do
+		crossing $sync resume 0 verified --set run.devices='cuda:0 cpu:0' --set sync.$sync.notify=interrupt
+	done
+	for notify in poll interrupt; do # here both devices publish to the same channel
+		crossing wic gem 0 verified --set run.devices='cpu:0 cuda:0' --set device.cpu.workers=2 \
+			--set device.cuda.workers=1 --set sync.wic.notify=$notify
+	done
+	crossing futex pattern 4 'supports one GPU' --set run.devices='cuda:0 cpu:0 cuda:1' --set device.cuda.1.gpu=0 \
+		--set sync.futex.notify=interrupt
+	crossing wic pattern 124 'no end after 0.3 s' --set run.devices='cuda:0 cpu:0' --set run.timeout=300ms \
+		--set sync.wic.notify=interrupt --set workload.exchange.tp=400000
+}
+# crossing_death SYNC: during the run, the producers' process on the CPU is killed.
+crossing_death() {
+	FAKE_GPU=none "$G" run conf/wic.ini --samples 1 \
+		--set run.devices="cpu:0 cuda:0" --set transport.use=p2p --set device.cpu.isolation=process \
+		--set device.cpu.workers=2 --set device.cuda.workers=2 --set sync.use=$1 --set run.workload=pattern \
+		--set workload.pattern.iterations=100000 --set workload.exchange.tp=1000 >"$tmp/out" 2>"$tmp/err" &
+	run=$!
+	soon 'at_work $run 1'
+	ended_by KILL "$(pgrep -P $run)" $run
+	[ $status -eq 1 ] && grep -q "cpu:0.*killed by signal 9" "$tmp/err" ||
+		fail "$1: exit $status: $(cat "$tmp/err")"
+	[ $took -lt 3000 ] || fail "$1: $took ms until a killed producer was noticed"
+}
+crossing_runs() {
+	crossings
+	case $B in *thread*) ;; *)
+		crossing_death wic
+		crossing_death futex
+		;;
+	esac
+}
+
 in_check || { # `make check` has run the rest
 	embed_runs
 	more_trigger_runs
 	interrupt_variants
+	crossing_runs
 	finish
 }
 
@@ -92,74 +163,9 @@ case $B in *address* | *thread* | *undefined*) ;; *)
 	;;
 esac
 
-# The sync plug-in needs one warp of each block for its monitor.
-waits() { # arguments: STATUS PATTERN [ARGUMENTS]
-	export FAKE_GPU=none
-	status=$1 wanted=$2
-	shift 2
-	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0 \
-		--set device.cuda.workers=4 --set run.workload=stn --set sync.use=warp "$@"
-}
-# crossing SYNC WORKLOAD STATUS PATTERN ARGUMENTS...: CPU and GPU wait for each other.
-crossing() {
-	sync=$1 workload=$2 status=$3 wanted=$4
-	shift 4
-	FAKE_GPU=none expect "$status" "$wanted" "$G" run conf/wic.ini --samples 2 --set device.cpu.workers=4 \
-		--set device.cuda.workers=4 --set transport.use=p2p --set run.workload=$workload --set sync.use=$sync \
-		--set workload.resume.of=4 \
-		--set workload.resume.waiters=2 --set workload.resume.computing=1 --set workload.resume.work=10 \
-		--set workload.resume.iterations=60 --set workload.resume.size=300 "$@"
-}
-crossings() {
-	for sync in warp futex wic; do
-		crossing $sync resume 0 verified --set run.devices='cpu:0 cuda:0'
-		crossing $sync pattern 0 verified --set run.devices='cuda:0 cpu:0' \
-			--set workload.pattern.model=alternating
-		crossing $sync pattern 124 'no end after 0.3 s' --set run.devices='cpu:0 cuda:0' \
-			--set run.timeout=300ms \
-			--set workload.exchange.tp=400000
-	done
-	# Two coherent GPUs: flags and items are in the memory of the consumers' GPU.
-	for size in 1 300; do
-		crossing warp resume 0 verified --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0 \
-			--set workload.resume.size=$size
-	done
-	crossing warp gem 0 '^  overlap ' --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0
-	crossing warp pattern 124 'no end after 0.3 s' --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0 \
-		--set run.timeout=300ms --set workload.exchange.tp=400000
-	for sync in futex wic; do
-		crossing $sync resume 0 verified --set run.devices='cuda:0 cpu:0' --set sync.$sync.notify=interrupt
-	done
-	for notify in poll interrupt; do # here both devices publish to the same channel
-		crossing wic gem 0 verified --set run.devices='cpu:0 cuda:0' --set device.cpu.workers=2 \
-			--set device.cuda.workers=1 --set sync.wic.notify=$notify
-	done
-	crossing futex pattern 4 'supports one GPU' --set run.devices='cuda:0 cpu:0 cuda:1' --set device.cuda.1.gpu=0 \
-		--set sync.futex.notify=interrupt
-	crossing wic pattern 124 'no end after 0.3 s' --set run.devices='cuda:0 cpu:0' --set run.timeout=300ms \
-		--set sync.wic.notify=interrupt --set workload.exchange.tp=400000
-}
-# crossing_death SYNC: during the run, the producers' process on the CPU is killed.
-crossing_death() {
-	FAKE_GPU=none "$G" run conf/wic.ini --samples 1 \
-		--set run.devices="cpu:0 cuda:0" --set transport.use=p2p --set device.cpu.isolation=process \
-		--set device.cpu.workers=2 --set device.cuda.workers=2 --set sync.use=$1 --set run.workload=pattern \
-		--set workload.pattern.iterations=100000 --set workload.exchange.tp=1000 >"$tmp/out" 2>"$tmp/err" &
-	run=$!
-	soon 'at_work $run 1'
-	ended_by KILL "$(pgrep -P $run)" $run
-	[ $status -eq 1 ] && grep -q "cpu:0.*killed by signal 9" "$tmp/err" ||
-		fail "$1: exit $status: $(cat "$tmp/err")"
-	[ $took -lt 3000 ] || fail "$1: $took ms until a killed producer was noticed"
-}
 waits 0 '3 samples, each verified'
 ! grep -q '^ *work_s' "$tmp/out" || fail 'the work of warps, which have no processor time'
-crossings
-case $B in *thread*) ;; *)
-	crossing_death wic
-	crossing_death futex
-	;;
-esac
+[ "$CHECK" != all ] || crossing_runs
 waits 4 'compares clocks of devices, which only CPUs share' --set workload.exchange.times=yes
 waits 4 'needs 32 threads in each block' --set device.cuda.lanes=1024
 
