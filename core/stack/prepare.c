@@ -9,8 +9,8 @@
 
 #define SEGMENT_MOST (1ull << 48) /* limit on the offset of a loom_ref */
 
-/* A segment during the layout. `at` is the end of the last block. A block begins a cache line, a large one a page: GPUs read rows that
- * begin in the middle of a line slower. If `at` reaches SEGMENT_MOST, the blocks do not fit, and `at` stays there. */
+/* A segment during the layout. `at` is the end of the last block, or stays SEGMENT_MOST if the blocks do not fit. A block begins a
+ * cache line, a large one a page (workload_place(), too): GPUs take longer to read rows that begin in the middle of a line. */
 struct carve {
 	uint32_t segment;
 	uint64_t at;
@@ -95,7 +95,7 @@ static void lay_out_workers(struct loom_stack *s, struct loom__policy *p, struct
 		}
 }
 
-/* Lays out all blocks. If `write` is 0, finds only the sizes of the segments; then, sets the references and fills in registries. */
+/* Lays out all blocks. If `write` is 0, only finds the sizes of segments; otherwise sets the references and fills in registries. */
 static void lay_out(struct loom_stack *s, struct room *room, int write)
 {
 	struct carve *shared = room->at[s->layout.devices];
